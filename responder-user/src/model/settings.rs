@@ -1,0 +1,99 @@
+//! The singletons of the configuration: server, listen, xdp and what has no effect yet.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+/// Everything that is not a named object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// `server.control_socket`
+    pub control_socket: PathBuf,
+    /// `server.state_dir`
+    pub state_dir: PathBuf,
+    /// `server.log`: error, warn, info, debug or trace.
+    pub log: String,
+    /// `server.warm_up`: how long undecided names wait for their monitors; default 30 s.
+    pub warm_up: Duration,
+    /// `listen.addresses`, at least one.
+    pub listen: Vec<SocketAddr>,
+    /// `listen.workers`
+    pub workers: Workers,
+    /// `[xdp]`
+    pub xdp: Xdp,
+}
+
+/// How many workers, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Workers {
+    /// One per core that this process may use.
+    #[default]
+    PerCore,
+    /// So many, on the first cores.
+    Count(u32),
+    /// One on each of these CPU ids.
+    Cpus(Vec<u32>),
+}
+
+/// `[xdp]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Xdp {
+    /// Interfaces to attach to; none: sockets only.
+    pub interfaces: Vec<String>,
+    /// How.
+    pub mode: XdpMode,
+    /// What happens to the program on SIGTERM.
+    pub on_exit: OnExit,
+    /// Zero: never stale.
+    pub max_stale: Duration,
+    /// Folder on a bpffs that holds the pins.
+    pub pin_path: PathBuf,
+}
+
+/// `xdp.mode`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum XdpMode {
+    /// Native, else generic, else off; each step down is loud.
+    #[default]
+    Auto,
+    /// In the driver, or refuse to start.
+    Native,
+    /// In the network stack, or refuse to start.
+    Generic,
+    /// No XDP.
+    Off,
+}
+
+/// `xdp.on_exit`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnExit {
+    /// Remove the program and the pins.
+    #[default]
+    Detach,
+    /// The kernel goes on answering.
+    Keep,
+}
+
+impl Default for Xdp {
+    fn default() -> Self {
+        Self {
+            interfaces: Vec::new(),
+            mode: XdpMode::Auto,
+            on_exit: OnExit::Detach,
+            max_stale: Duration::from_secs(600),
+            pin_path: PathBuf::from("/sys/fs/bpf/responder"),
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            control_socket: PathBuf::from("/run/responder/control.sock"),
+            state_dir: PathBuf::from("/var/lib/responder"),
+            log: "info".to_owned(),
+            warm_up: Duration::from_secs(30),
+            listen: Vec::new(),
+            workers: Workers::PerCore,
+            xdp: Xdp::default(),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Debian packages: which are missing, and installing them without touching anything else.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::machine;
+use crate::command;
+use crate::error::{Error, Result};
+
+/// A Debian package that we use.
+pub struct Package {
+    /// Its name.
+    pub name: &'static str,
+    /// The program that shows that it is there, whoever installed it.
+    pub program: &'static str,
+    /// What we use it for.
+    pub why: &'static str,
+}
+
+/// What the tests and the demo talk to the responder with.
+pub const TEST_TOOLS: [Package; 7] = [
+    Package { name: "iproute2", program: "ip", why: "network namespaces and veth pairs of the tests" },
+    Package { name: "bind9-dnsutils", program: "dig", why: "real queries, one at a time" },
+    Package {
+        name: "knot-dnsutils",
+        program: "kdig",
+        why: "real queries from a second implementation, kxdpgun load",
+    },
+    Package { name: "dnsperf", program: "dnsperf", why: "query load of the demo and the tests" },
+    Package { name: "bpftool", program: "bpftool", why: "looks at loaded programs and pinned maps" },
+    Package { name: "ethtool", program: "ethtool", why: "switches offloads of the test interfaces" },
+    Package { name: "nginx-light", program: "nginx", why: "real HTTP endpoints for health checks" },
+];
+
+/// Packages named here while they are installed must not start a service.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// Installs those of `packages` whose program is not there.
+pub fn install(packages: &[Package]) -> Result {
+    let missing: Vec<&Package> =
+        packages.iter().filter(|package| command::find(package.program).is_none()).collect();
+    for package in &missing {
+        println!("setup: installing {} ({})", package.name, package.why);
+    }
+    let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
+    install_named(&names)
+}
+
+/// Installs Debian packages by name; refuses where that would remove others.
+pub fn install_named(names: &[&str]) -> Result {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let wanted = names.join(" ");
+    if command::find("apt-get").is_none() {
+        return Err(Error::missing(
+            format!("{wanted}: not installed, and this is not a Debian system (no apt-get)"),
+            "install the same programs with the package manager of this system, then run this again",
+        ));
+    }
+    machine::need_root(&format!("installing {wanted}"))?;
+    command::quiet(apt().arg("update"))?;
+    let plan = command::quiet(apt().args(["--simulate", "install"]).args(names))?;
+    let removed: Vec<&str> =
+        plan.lines().filter_map(|line| line.strip_prefix("Remv ")?.split_whitespace().next()).collect();
+    if !removed.is_empty() {
+        return Err(Error::missing(
+            format!("installing {wanted} would make apt remove {}", removed.join(" ")),
+            format!(
+                "if you do not need them: apt-get remove {}; otherwise use a rustup nightly with rust-src \
+                 (rustup toolchain install nightly --component rust-src)",
+                removed.join(" ")
+            ),
+        ));
+    }
+    let _policy = NoServices::begin()?;
+    command::quiet(apt().arg("install").args(names))?;
+    Ok(())
+}
+
+/// apt-get that asks nothing and installs no recommended packages.
+fn apt() -> Command {
+    let mut apt = command::plain("apt-get");
+    apt.env("DEBIAN_FRONTEND", "noninteractive").args(["--quiet", "--yes", "--no-install-recommends"]);
+    // Another apt-get (the daily one of a fresh machine) may be at work: wait for it.
+    apt.args(["-o", "DPkg::Lock::Timeout=300"]);
+    apt
+}
+
+/// While it lives, packages start no services. A machine that has a policy of its own keeps it.
+struct NoServices(Option<PathBuf>);
+
+impl NoServices {
+    fn begin() -> Result<Self> {
+        let path = Path::new(POLICY);
+        if path.exists() {
+            return Ok(Self(None));
+        }
+        let script = "#!/bin/sh\n# Put here by `cargo xtask setup` while it installs packages.\nexit 101\n";
+        std::fs::write(path, script).map_err(|source| Error::file(path, source))?;
+        command::quiet(command::plain("chmod").arg("755").arg(path))?;
+        Ok(Self(Some(path.to_owned())))
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        let Some(path) = &self.0 else { return };
+        if let Err(error) = std::fs::remove_file(path) {
+            eprintln!("xtask: remove {} by hand: {error}", path.display());
+        }
+    }
+}
