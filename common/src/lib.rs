@@ -1,2 +1,25 @@
-//! x
+//! What the XDP program and the resolver workers both do, compiled once for each.
+//!
+//! ```text
+//! octets -> parse (wire, name, edns) -> lookup (layout, class) -> select -> reply (checksum)
+//! ```
+//!
+//! Nothing here allocates, panics on input or knows where the octets are: [`parse::parse`] reads from a
+//! [`wire::Source`], [`lookup::answer`] from a [`lookup::World`], [`reply::write`] writes to a [`wire::Sink`]. The
+//! XDP program implements them over the packet and its maps, a worker over slices and the same maps mapped into memory.
+
 #![no_std]
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod class;
+pub mod counters;
+pub mod edns;
+pub mod layout;
+pub mod limits;
+pub mod lookup;
+pub mod name;
+pub mod parse;
+pub mod reply;
+pub mod select;
+pub mod wire;

@@ -2,8 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use crate::error::{Error, Result};
 
@@ -73,10 +75,40 @@ fn forget(command: &mut Command, prefixes: &[&str]) {
 /// Runs to the end; output goes to the terminal.
 pub fn run(command: &mut Command) -> Result {
     let status = command.status().map_err(|source| Error::Start { program: program(command), source })?;
+    ended(command, status)
+}
+
+/// An error unless the program was content.
+fn ended(command: &Command, status: ExitStatus) -> Result {
     if status.success() {
         return Ok(());
     }
     Err(Error::Failed { command: line(command), status, output: String::new() })
+}
+
+/// Runs a cargo that builds something. What it says goes to the terminal, without the line that it always says.
+pub fn build(command: &mut Command) -> Result {
+    if io::stderr().is_terminal() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let started = command.stderr(Stdio::piped()).spawn();
+    let mut child = started.map_err(|source| Error::Start { program: program(command), source })?;
+    if let Some(stderr) = child.stderr.take() {
+        for bytes in BufReader::new(stderr).split(b'\n').map_while(io::Result::ok) {
+            let text = String::from_utf8_lossy(&bytes);
+            if !(text.contains("Finished") && text.contains("profile [")) {
+                eprintln!("{text}");
+            }
+        }
+    }
+    let status = child.wait().map_err(|source| Error::Start { program: program(command), source })?;
+    ended(command, status)
+}
+
+/// Becomes another program; comes back only when that program does not start.
+pub fn become_program(command: &mut Command) -> Error {
+    let source = command.exec();
+    Error::Start { program: program(command), source }
 }
 
 /// Runs to the end; output is caught, and shown only when the program fails.

@@ -2,9 +2,16 @@
 //!
 //! One module per verb. Every verb first makes sure that the machine has what it needs (`setup`).
 
+mod bench;
+mod build;
 mod command;
+mod demo;
 mod error;
+mod lint;
+mod release;
+mod section;
 mod setup;
+mod test;
 
 use std::process::ExitCode;
 
@@ -22,11 +29,26 @@ struct Cli {
 enum Verb {
     /// Installs what is missing (Debian packages, bpf-linker) and checks the kernel.
     Setup(setup::Options),
+    /// Builds the eBPF program and the host programs.
+    Build(build::Options),
+    /// Shows the main job: eight sites that fail one after the other, under load.
+    Demo(release::Options),
+    /// Runs every test (needs root).
+    Test(test::Options),
+    /// Checks format, lints and licences.
+    Lint,
+    /// Measures what an answer costs (needs root).
+    Bench(release::Options),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Setup(options) => setup::run(&options),
+        Verb::Build(options) => build::run(&options),
+        Verb::Demo(options) => demo::run(&options),
+        Verb::Test(options) => test::run(&options),
+        Verb::Lint => lint::run(),
+        Verb::Bench(options) => bench::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

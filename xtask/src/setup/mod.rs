@@ -6,7 +6,7 @@ mod toolchain;
 
 use clap::{Args, ValueEnum};
 
-pub use toolchain::{TARGET, Toolchain, target_dir};
+pub use toolchain::Toolchain;
 
 use crate::error::Result;
 

@@ -29,11 +29,18 @@ pub const TEST_TOOLS: [Package; 7] = [
     Package { name: "dnsperf", program: "dnsperf", why: "query load of the demo and the tests" },
     Package { name: "bpftool", program: "bpftool", why: "looks at loaded programs and pinned maps" },
     Package { name: "ethtool", program: "ethtool", why: "switches offloads of the test interfaces" },
-    Package { name: "nginx-light", program: "nginx", why: "real HTTP endpoints for health checks" },
+    Package { name: NGINX, program: "nginx", why: "real HTTP endpoints for health checks" },
 ];
 
-/// Packages named here while they are installed must not start a service.
+/// The one package here that brings a service.
+const NGINX: &str = "nginx-light";
+
+/// Asked by Debian's packages before they start a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// An answer to them: no.
+const START_NOTHING: &str =
+    "#!/bin/sh\n# Put here by `cargo xtask setup` while it installs packages.\nexit 101\n";
 
 /// Installs those of `packages` whose program is not there.
 pub fn install(packages: &[Package]) -> Result {
@@ -43,7 +50,12 @@ pub fn install(packages: &[Package]) -> Result {
         println!("setup: installing {} ({})", package.name, package.why);
     }
     let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
-    install_named(&names)
+    install_named(&names)?;
+    if names.contains(&NGINX) && Path::new("/run/systemd/system").exists() {
+        // The tests start an nginx of their own; the machine shall not begin to serve HTTP at the next boot.
+        command::quiet(command::plain("systemctl").args(["disable", "nginx"]))?;
+    }
+    Ok(())
 }
 
 /// Installs Debian packages by name; refuses where that would remove others.
@@ -59,23 +71,32 @@ pub fn install_named(names: &[&str]) -> Result {
         ));
     }
     machine::need_root(&format!("installing {wanted}"))?;
-    command::quiet(apt().arg("update"))?;
-    let plan = command::quiet(apt().args(["--simulate", "install"]).args(names))?;
-    let removed: Vec<&str> =
-        plan.lines().filter_map(|line| line.strip_prefix("Remv ")?.split_whitespace().next()).collect();
-    if !removed.is_empty() {
-        return Err(Error::missing(
-            format!("installing {wanted} would make apt remove {}", removed.join(" ")),
-            format!(
-                "if you do not need them: apt-get remove {}; otherwise use a rustup nightly with rust-src \
-                 (rustup toolchain install nightly --component rust-src)",
-                removed.join(" ")
-            ),
-        ));
+    if let Err(error) = command::quiet(apt().arg("update")) {
+        // Often a source that has nothing to do with us; the lists of before may do.
+        eprintln!("setup: going on with old package lists: {error}");
     }
+    let plan = command::quiet(apt().args(["--simulate", "install"]).args(names))?;
+    refuse_removals(&wanted, &plan)?;
     let _policy = NoServices::begin()?;
     command::quiet(apt().arg("install").args(names))?;
     Ok(())
+}
+
+/// Stops where apt would remove packages (`rustc-web` and Debian's `rustc` or `rustup` exclude each other).
+fn refuse_removals(wanted: &str, plan: &str) -> Result {
+    let removed: Vec<&str> =
+        plan.lines().filter_map(|line| line.strip_prefix("Remv ")?.split_whitespace().next()).collect();
+    if removed.is_empty() {
+        return Ok(());
+    }
+    let removed = removed.join(" ");
+    Err(Error::missing(
+        format!("installing {wanted} would make apt remove {removed}"),
+        format!(
+            "apt-get remove {removed} if nothing needs it; or, for the eBPF toolchain, a nightly with sources: \
+             rustup toolchain install nightly --component rust-src"
+        ),
+    ))
 }
 
 /// apt-get that asks nothing and installs no recommended packages.
@@ -93,11 +114,11 @@ struct NoServices(Option<PathBuf>);
 impl NoServices {
     fn begin() -> Result<Self> {
         let path = Path::new(POLICY);
-        if path.exists() {
+        // One of ours is left over from a run that was killed.
+        if path.exists() && !std::fs::read_to_string(path).is_ok_and(|text| text == START_NOTHING) {
             return Ok(Self(None));
         }
-        let script = "#!/bin/sh\n# Put here by `cargo xtask setup` while it installs packages.\nexit 101\n";
-        std::fs::write(path, script).map_err(|source| Error::file(path, source))?;
+        std::fs::write(path, START_NOTHING).map_err(|source| Error::file(path, source))?;
         command::quiet(command::plain("chmod").arg("755").arg(path))?;
         Ok(Self(Some(path.to_owned())))
     }
@@ -109,5 +130,23 @@ impl Drop for NoServices {
         if let Err(error) = std::fs::remove_file(path) {
             eprintln!("xtask: remove {} by hand: {error}", path.display());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refuse_removals;
+
+    #[test]
+    fn a_plan_that_only_installs_is_accepted() {
+        let plan = "Inst rustc-web (1.96.0)\nConf rustc-web (1.96.0)\n";
+        assert!(refuse_removals("rustc-web", plan).is_ok());
+    }
+
+    #[test]
+    fn a_plan_that_removes_packages_is_refused_with_their_names() {
+        let plan = "Remv cargo [0.66]\nRemv rustc [1.63]\nInst rustc-web (1.96.0)\n";
+        let said = refuse_removals("rustc-web", plan).map_err(|error| error.to_string());
+        assert!(said.is_err_and(|text| text.contains("apt remove cargo rustc")));
     }
 }

@@ -20,13 +20,16 @@ const LINKER_VERSION: &str = "0.10.3";
 const LLVM_MAJOR: &str = "22";
 
 /// What the eBPF code is compiled for.
-pub const TARGET: &str = "bpfel-unknown-none";
+const TARGET: &str = "bpfel-unknown-none";
 
 /// Debian's compiler. The path is part of the package, not of a machine.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 
 /// The Debian packages of route b.
 const DEBIAN_PACKAGES: [&str; 2] = ["rustc-web", "libstd-rust-web-dev-bpf"];
+
+/// The Debian package with the clippy of `rustc-web`.
+const DEBIAN_CLIPPY: &str = "rust-web-clippy";
 
 /// Where the `core` for BPF comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,18 +65,49 @@ impl fmt::Display for Toolchain {
 }
 
 impl Toolchain {
-    /// `cargo <verb>` for the eBPF package in `package`; takes no setting from outside.
-    pub fn cargo(&self, verb: &str, package: &Path) -> Command {
-        let mut cargo = match self.route {
+    /// `cargo build` for the eBPF package in `package`; takes no setting from outside.
+    pub fn build(&self, package: &Path) -> Command {
+        let cargo = match self.route {
             Route::Nightly => command::plain(self.rustc.with_file_name("cargo")),
             Route::Debian => command::plain_cargo(),
         };
+        self.configure(cargo, "build", package)
+    }
+
+    /// `cargo clippy` for the eBPF package in `package`. The clippy is that of the compiler: another one cannot read its
+    /// `core`.
+    pub fn clippy(&self, package: &Path) -> Result<Command> {
+        let clippy = self.rustc.with_file_name("cargo-clippy");
+        if !clippy.is_file() {
+            match self.route {
+                Route::Nightly => {
+                    return Err(Error::missing(
+                        "the nightly toolchain has no clippy",
+                        "rustup component add clippy --toolchain nightly",
+                    ));
+                }
+                Route::Debian => {
+                    println!("setup: installing {DEBIAN_CLIPPY} (lints the eBPF code)");
+                    packages::install_named(&[DEBIAN_CLIPPY])?;
+                }
+            }
+        }
+        let mut command = command::plain(clippy);
+        if self.route == Route::Nightly {
+            command.env("CARGO", self.rustc.with_file_name("cargo"));
+        }
+        Ok(self.configure(command, "clippy", package))
+    }
+
+    /// Says to a cargo what to build with.
+    fn configure(&self, mut cargo: Command, verb: &str, package: &Path) -> Command {
         let linker = self.linker.display();
         cargo
             .current_dir(package)
-            .args([verb, "--release", "--target", TARGET])
+            .args([verb, "--release", "--target", TARGET, "--manifest-path"])
+            .arg(package.join("Cargo.toml"))
             .env("RUSTC", &self.rustc)
-            // Targets without a standard library are tier 3: a stable rustc wants to be told that we know.
+            // A stable compiler wants to be told that we know: BPF is a tier 3 target.
             .env("RUSTC_BOOTSTRAP", "1")
             .env("CARGO_ENCODED_RUSTFLAGS", format!("-Clinker={linker}\u{1f}-Clink-arg=--btf"))
             .env("LD_LIBRARY_PATH", &self.llvm)
@@ -93,13 +127,13 @@ impl Toolchain {
     /// Compiles the smallest XDP program; silent when it has not changed.
     fn prove(self) -> Result<Self> {
         let package = command::root().join("xtask/probe");
-        command::quiet(self.cargo("build", &package).arg("--locked"))?;
+        command::quiet(self.build(&package).arg("--locked"))?;
         Ok(self)
     }
 }
 
 /// Where eBPF objects are built. Fixed, for `responderd` embeds the object from there.
-pub fn target_dir() -> PathBuf {
+fn target_dir() -> PathBuf {
     command::root().join("target/bpf")
 }
 

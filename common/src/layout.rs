@@ -1,0 +1,243 @@
+//! What stands in the maps. Shared by the program, the writer and the workers; no implicit padding, sizes asserted.
+//!
+//! ```text
+//! BUCKETS  8 words {40-bit fingerprint | 24-bit slot}     one cold line
+//!    -> NAMES    NameEntry: the folded name, TTLs, reference numbers      one cold line for names up to 40 octets
+//!       -> REFERENCES  one word {generation | slot} for (owner, type, client class)
+//!          -> ANSWERS  AnswerSet, never edited while a reference leads to it
+//! ```
+//!
+//! Any change of a size, an offset or a meaning raises [`LAYOUT_VERSION`]: a daemon never adopts another version.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::{
+    counters,
+    limits::{FAST_NAME_WORDS, MAX_INTERFACES, MAX_LISTEN, MAX_POOL, MAX_RING, SOA_WORDS},
+};
+
+/// Stands in the pin path and in [`Control::layout`].
+pub const LAYOUT_VERSION: u32 = 1;
+
+/// Ways of a bucket.
+pub const WAYS: usize = 8;
+
+/// Buckets that may hold a name: its own, and these after it, by exclusive or (1, 2, 3).
+pub const PROBES: u32 = 4;
+
+/// A word of a bucket: fingerprint in the upper 40 bits, slot of [`NameEntry`] in the lower 24; 0 is free.
+pub const SLOT_BITS: u32 = 24;
+
+/// Mask of the slot.
+pub const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
+
+/// One line of the name table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Bucket {
+    /// See [`SLOT_BITS`].
+    pub words: [u64; WAYS],
+}
+
+/// [`NameEntry::references`]: the name has no record of this type. NODATA.
+pub const REFERENCE_NONE: u32 = u32::MAX;
+
+/// [`NameEntry::references`]: the name has records of this type that only a worker knows. Pass.
+pub const REFERENCE_WORKER: u32 = u32::MAX - 1;
+
+/// [`NameEntry::flags`]: the answer of type A depends on the client class.
+pub const NAME_CLASSED_A: u8 = 1;
+/// [`NameEntry::flags`]: the answer of type AAAA depends on the client class.
+pub const NAME_CLASSED_AAAA: u8 = 2;
+/// [`NameEntry::flags`]: types other than A and AAAA exist, or the name is an apex: pass them.
+pub const NAME_OTHER_TYPES: u8 = 4;
+
+/// A name that we answer for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct NameEntry {
+    /// First reference of type A and of type AAAA; the client class is added where the flag says so.
+    pub references: [u32; 2],
+    /// TTL of type A and of type AAAA, seconds.
+    pub ttls: [u32; 2],
+    /// Slot of the zone's [`Soa`].
+    pub soa: u32,
+    /// Octets of the name, root label included.
+    pub name_len: u8,
+    /// Offset of the zone's apex inside the name.
+    pub apex_at: u8,
+    /// NAME_… bits.
+    pub flags: u8,
+    /// Zero.
+    pub reserved: u8,
+    /// The folded name, zero-padded.
+    pub name: [u64; FAST_NAME_WORDS],
+}
+
+/// A word of the reference table: slot of [`AnswerSet`] in the lower half, lower half of its generation above; 0: not
+/// decided yet. Slot 0 is never used.
+#[inline(always)]
+pub const fn reference(slot: u32, generation: u64) -> u64 {
+    (generation << 32) | slot as u64
+}
+
+/// The slot of a reference word.
+#[inline(always)]
+pub const fn reference_slot(word: u64) -> u32 {
+    word as u32
+}
+
+/// [`AnswerSet::flags`]: NOERROR without records.
+pub const SET_EMPTY: u16 = 1;
+/// [`AnswerSet::flags`]: addresses behind [`AnswerSet::rotate`] may be left out where the reply would be too long (MIR).
+pub const SET_EXTRAS_OPTIONAL: u16 = 2;
+
+/// An answer ready to copy: a pool of addresses, which of them rotate, and how many one reply carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct AnswerSet {
+    /// The plan that made it.
+    pub generation: u64,
+    /// The reference that it was made for.
+    pub made_for: u32,
+    /// SET_… bits.
+    pub flags: u16,
+    /// Places used in `ring`, 1 to 1024; 0 when empty.
+    pub ring_len: u16,
+    /// The first addresses rotate; the others follow in this order.
+    pub rotate: u8,
+    /// Addresses in all, at most 64.
+    pub total: u8,
+    /// Addresses of one reply.
+    pub give: u8,
+    /// Zero.
+    pub reserved: [u8; 13],
+    /// Addresses in network order: one word each for A, four words each for AAAA.
+    pub addresses: [u32; MAX_POOL * 4],
+    /// Rotation: index of the address that stands first.
+    pub ring: [u8; MAX_RING],
+    /// Zero.
+    pub tail: [u8; 32],
+}
+
+/// [`Soa::flags`]: the serial is [`Soa::serial`], not the generation.
+pub const SOA_FIXED_SERIAL: u8 = 1;
+/// [`Soa::flags`]: mname ends in the apex, which is written as a pointer.
+pub const SOA_MNAME_IN_ZONE: u8 = 2;
+/// [`Soa::flags`]: rname ends in the apex, which is written as a pointer.
+pub const SOA_RNAME_IN_ZONE: u8 = 4;
+
+/// The start of authority of a zone, in pieces that can be written under any name of the zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Soa {
+    /// TTL of the record in negative answers: the smaller of SOA TTL and MINIMUM (RFC 2308 3), seconds.
+    pub negative_ttl: u32,
+    /// TTL of the record when it is asked for, seconds.
+    pub ttl: u32,
+    /// Used with [`SOA_FIXED_SERIAL`].
+    pub serial: u32,
+    /// Octets of `mname`.
+    pub mname_len: u8,
+    /// Octets of `rname`.
+    pub rname_len: u8,
+    /// SOA_… bits.
+    pub flags: u8,
+    /// Zero.
+    pub reserved: u8,
+    /// Refresh, retry, expire, minimum in seconds.
+    pub timers: [u32; 4],
+    /// Labels of mname: up to the apex when the flag is set, else whole with the root label. Zero-padded.
+    pub mname: [u64; SOA_WORDS],
+    /// Labels of rname, likewise.
+    pub rname: [u64; SOA_WORDS],
+    /// Zero.
+    pub tail: [u64; 4],
+}
+
+/// A listening IPv6 address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Listen6 {
+    /// The address in memory order.
+    pub address: [u64; 2],
+    /// Port in memory order; 0: unused.
+    pub port: u64,
+}
+
+/// An interface of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Interface {
+    /// MAC address in memory order, in the lower 48 bits; 0: unused.
+    pub mac: u64,
+    /// Index.
+    pub ifindex: u64,
+}
+
+/// What the program reads once per packet. Words change one at a time, each by one aligned store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Control {
+    /// Seed of the hash.
+    pub hash_seed: u64,
+    /// Multiplier of the hash.
+    pub hash_multiplier: u64,
+    /// Number of buckets less one.
+    pub bucket_mask: u32,
+    /// [`LAYOUT_VERSION`].
+    pub layout: u32,
+    /// Generation of the last published plan; the SOA serial is its lower half.
+    pub generation: u64,
+    /// CLOCK_MONOTONIC of the daemon's last sign of life, nanoseconds.
+    pub heartbeat: u64,
+    /// Nanoseconds without a sign of life after which everything is passed; 0: never.
+    pub max_stale: u64,
+    /// Number of client classes; larger numbers in the IPv4 table are split /24s.
+    pub classes: u32,
+    /// Class of IPv6 clients in no prefix.
+    pub class6_default: u32,
+    /// Zero.
+    pub reserved: u64,
+    /// Listening IPv4 addresses: address in memory order << 16 | port in memory order; 0 ends the list.
+    pub listen4: [u64; MAX_LISTEN],
+    /// Interfaces; an unused one ends the list.
+    pub interfaces: [Interface; MAX_INTERFACES],
+    /// Listening IPv6 addresses; an unused one ends the list.
+    pub listen6: [Listen6; MAX_LISTEN],
+}
+
+/// What each CPU has for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(8))]
+pub struct PerCpu {
+    /// Jiffy in which staleness was last looked at.
+    pub checked: u64,
+    /// 1: stale.
+    pub stale: u64,
+    /// Indexed by [`counters::Counter::slot`].
+    pub counters: [u64; counters::SLOTS],
+}
+
+/// Key of the IPv6 class trie: prefix length in bits, then the address in memory order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Class6Key {
+    /// 0 to 128.
+    pub bits: u32,
+    /// Address.
+    pub address: [u8; 16],
+}
+
+const _: () = {
+    assert!(size_of::<Bucket>() == 64);
+    assert!(size_of::<NameEntry>() == 128);
+    assert!(core::mem::offset_of!(NameEntry, name) == 24);
+    assert!(core::mem::offset_of!(AnswerSet, addresses) == 32);
+    assert!(size_of::<AnswerSet>() == 32 + 1024 + 1024 + 32);
+    assert!(size_of::<AnswerSet>() % 64 == 0);
+    assert!(size_of::<Soa>() % 64 == 0);
+    assert!(size_of::<Control>() % 64 == 0);
+    assert!(size_of::<PerCpu>() == 16 + 8 * counters::SLOTS);
+    assert!(size_of::<Class6Key>() == 20);
+};

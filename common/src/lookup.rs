@@ -1,0 +1,196 @@
+//! Three steps from a name to an answer: name -> entry, (owner, type, class) -> reference, reference -> answer set.
+
+use crate::{
+    class,
+    counters::Counter,
+    layout::{
+        Bucket, Class6Key, Control, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NameEntry, PROBES,
+        REFERENCE_NONE, REFERENCE_WORKER, SLOT_MASK, WAYS, reference_slot,
+    },
+    layout::{AnswerSet, Soa},
+    name::{FoldedName, HashKey},
+    parse::Query,
+    select::{Answer, Kind, Selection},
+    wire::rtype,
+};
+
+/// The maps, wherever they are. None: the index is out of range, which is a fault of the writer.
+///
+/// Words that the writer changes while others read (`way`, `reference`, `generation`) are read once and whole.
+/// What a word leads to is not written while a reader may hold it, so plain references to it are sound.
+pub trait World {
+    /// A line of the name table.
+    type Line: Copy;
+
+    /// The control words.
+    fn control(&self) -> &Control;
+    /// The line of a bucket.
+    fn line(&self, bucket: u32) -> Option<Self::Line>;
+    /// One word of a line, `way` below 8.
+    fn way(&self, line: Self::Line, way: usize) -> u64;
+    /// A name.
+    fn entry(&self, slot: u32) -> Option<&NameEntry>;
+    /// A reference word.
+    fn reference(&self, index: u32) -> Option<u64>;
+    /// An answer set.
+    fn set(&self, slot: u32) -> Option<&AnswerSet>;
+    /// A start of authority.
+    fn soa(&self, slot: u32) -> Option<&Soa>;
+    /// An element of the IPv4 class table.
+    fn class_direct(&self, element: u32) -> Option<u64>;
+    /// An element of the split /24s.
+    fn class_split(&self, element: u32) -> Option<u64>;
+    /// The class of the longest matching IPv6 prefix.
+    fn class6(&self, key: &Class6Key) -> Option<u32>;
+    /// The turn of a reference on this CPU: 0, 1, 2, …
+    fn turn(&self, index: u32) -> Option<u32>;
+    /// The generation of the last published plan.
+    fn generation(&self) -> u64;
+}
+
+/// Whose address decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// An IPv4 address as a number.
+    V4(u32),
+    /// An IPv6 address in memory order.
+    V6([u8; 16]),
+}
+
+impl Control {
+    /// The secret of the name table.
+    #[inline(always)]
+    pub fn key(&self) -> HashKey {
+        HashKey { seed: self.hash_seed, multiplier: self.hash_multiplier }
+    }
+}
+
+/// The fingerprint of a hash, in its place in a bucket word.
+#[inline(always)]
+pub const fn fingerprint(hash: u64) -> u64 {
+    hash & !SLOT_MASK
+}
+
+/// The home bucket of a hash. Bits of the hash that do not stand in the fingerprint.
+#[inline(always)]
+pub const fn home(hash: u64, bucket_mask: u32) -> u32 {
+    (hash & SLOT_MASK) as u32 & bucket_mask
+}
+
+/// Step 1: the entry of a name. Equality is decided on the whole name.
+#[inline(always)]
+pub fn find<'w, M: World, const W: usize>(world: &'w M, name: &FoldedName<W>) -> Result<&'w NameEntry, Counter> {
+    let home = home(name.hash, world.control().bucket_mask);
+    let wanted = fingerprint(name.hash);
+    for probe in 0..PROBES {
+        let line = world.line(home ^ probe).ok_or(Counter::PassBroken)?;
+        for way in 0..WAYS {
+            let word = world.way(line, way);
+            if word & !SLOT_MASK == wanted && word & SLOT_MASK != 0 {
+                let entry = world.entry((word & SLOT_MASK) as u32).ok_or(Counter::PassBroken)?;
+                if is_same(entry, name) {
+                    return Ok(entry);
+                }
+            }
+        }
+    }
+    Err(Counter::PassUnknownName)
+}
+
+/// Both are zero-padded, so the words decide; the length tells a name from one with trailing zero octets.
+#[inline(always)]
+fn is_same<const W: usize>(entry: &NameEntry, name: &FoldedName<W>) -> bool {
+    let mut difference = (entry.name_len as usize ^ name.len) as u64;
+    for (stored, asked) in entry.name.iter().zip(name.words.iter()) {
+        difference |= stored ^ asked;
+    }
+    difference == 0
+}
+
+/// Step 2a: the class of a client.
+#[inline(always)]
+pub fn class_of<M: World>(world: &M, client: Client) -> Result<u32, Counter> {
+    match client {
+        Client::V4(address) => {
+            let (element, lane) = class::direct_place(address);
+            let number = class::lane(world.class_direct(element).ok_or(Counter::PassBroken)?, lane);
+            let classes = world.control().classes;
+            if number < classes {
+                return Ok(number);
+            }
+            let (element, lane) = class::split_place(number - classes, address);
+            Ok(class::lane(world.class_split(element).ok_or(Counter::PassBroken)?, lane))
+        }
+        Client::V6(address) => {
+            let key = Class6Key { bits: 128, address };
+            Ok(world.class6(&key).unwrap_or(world.control().class6_default))
+        }
+    }
+}
+
+/// Steps 2 and 3: from an entry to the answer for this type and client.
+///
+/// `GIVE` addresses and `SOA` words of a name are what the caller can write.
+#[inline(always)]
+pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
+    world: &'w M,
+    entry: &'w NameEntry,
+    qtype: u16,
+    client: Client,
+) -> Result<Answer<'w>, Counter> {
+    let (side, classed) = match qtype {
+        rtype::A => (0, NAME_CLASSED_A),
+        rtype::AAAA => (1, NAME_CLASSED_AAAA),
+        _ if entry.flags & NAME_OTHER_TYPES != 0 => return Err(Counter::PassOtherType),
+        _ => return no_data::<M, SOA>(world, entry),
+    };
+    let mut index = entry.references[side];
+    if index >= REFERENCE_WORKER {
+        return if index == REFERENCE_NONE { no_data::<M, SOA>(world, entry) } else { Err(Counter::PassOtherType) };
+    }
+    if entry.flags & classed != 0 {
+        index = index.wrapping_add(class_of(world, client)?);
+    }
+    let word = world.reference(index).ok_or(Counter::PassBroken)?;
+    if word == 0 {
+        return Err(Counter::PassUndecided);
+    }
+    let set = world.set(reference_slot(word)).ok_or(Counter::PassBroken)?;
+    if set.give == 0 {
+        return no_data::<M, SOA>(world, entry);
+    }
+    if set.give as usize > GIVE {
+        return Err(Counter::PassLarge);
+    }
+    let turn = if set.ring_len > 1 { world.turn(index).ok_or(Counter::PassBroken)? } else { 0 };
+    let selection = Selection::of(set, turn);
+    Ok(Answer { entry, kind: Kind::Addresses { selection, ttl: entry.ttls[side], is_aaaa: side == 1 } })
+}
+
+#[inline(always)]
+fn no_data<'w, M: World, const SOA: usize>(world: &'w M, entry: &'w NameEntry) -> Result<Answer<'w>, Counter> {
+    let soa = world.soa(entry.soa).ok_or(Counter::PassBroken)?;
+    if soa.mname_len as usize > SOA * 8 || soa.rname_len as usize > SOA * 8 {
+        return Err(Counter::PassLarge);
+    }
+    Ok(Answer { entry, kind: Kind::NoData { soa, generation: world.generation() } })
+}
+
+/// The whole way from a query to its answer.
+#[inline(always)]
+pub fn answer<'w, M: World, const W: usize, const GIVE: usize, const SOA: usize>(
+    world: &'w M,
+    query: &Query<W>,
+    client: Client,
+) -> Result<Answer<'w>, Counter> {
+    let entry = find(world, &query.name)?;
+    answer_for::<M, GIVE, SOA>(world, entry, query.qtype, client)
+}
+
+/// Places where a name may stand: `(bucket, way)` in the order of the search.
+pub fn places(hash: u64, bucket_mask: u32) -> impl Iterator<Item = (u32, usize)> {
+    let home = home(hash, bucket_mask);
+    (0..PROBES).flat_map(move |probe| (0..WAYS).map(move |way| (home ^ probe, way)))
+}
+
+const _: () = assert!(size_of::<Bucket>() == WAYS * 8);

@@ -1,0 +1,98 @@
+//! Octets to a query of the one shape that is answered from the table.
+//!
+//! QR=0, opcode QUERY, one question of class IN and a data type, no records but at most one OPT of version 0, no octet
+//! too many. Everything else is passed with its reason: never a wrong answer, only a slower one.
+
+use crate::{
+    checksum::Sum,
+    counters::Counter,
+    edns::{self, Edns},
+    limits::HEADER,
+    name::{FoldedName, HashKey},
+    wire::{CLASS_IN, Source, flags, rtype},
+};
+
+/// A query that can be answered from the table. Names have at most `8 * W` octets.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<const W: usize> {
+    /// Id and flags, in memory order.
+    pub head: u32,
+    /// The question's name.
+    pub name: FoldedName<W>,
+    /// The question's type.
+    pub qtype: u16,
+    /// OPT, if there was one.
+    pub edns: Option<Edns>,
+    /// Offset behind the question.
+    pub question_end: usize,
+    /// Sum over the question as it stands.
+    pub question_sum: Sum,
+}
+
+/// One question, no answer: QDCOUNT and ANCOUNT in memory order.
+const ONE_QUESTION: u32 = 1_u16.to_be() as u32;
+
+/// No authority, one additional record: NSCOUNT and ARCOUNT in memory order.
+const ONE_ADDITIONAL: u32 = (1_u16.to_be() as u32) << 16;
+
+/// Reads a query (RFC 1035 4.1, RFC 6891 6.1.2, RFC 9619). Err: why it is not of the shape.
+#[inline(always)]
+pub fn parse<S: Source + ?Sized, const W: usize>(source: &S, key: HashKey) -> Result<Query<W>, Counter> {
+    let head = source.u64_at(0).ok_or(Counter::PassRunt)?;
+    let counts = source.u32_at(8).ok_or(Counter::PassRunt)?;
+    let header_flags = (head >> 16) as u16;
+    if header_flags & flags::QR != 0 {
+        return Err(Counter::PassResponse);
+    }
+    if header_flags & flags::OPCODE != 0 {
+        return Err(Counter::PassOpcode);
+    }
+    if (head >> 32) as u32 != ONE_QUESTION || (counts != 0 && counts != ONE_ADDITIONAL) {
+        return Err(Counter::PassCounts);
+    }
+    let len = name_length::<S, W>(source)?;
+    let mut question_sum = Sum::default();
+    let name = FoldedName::read(source, HEADER, len, key, &mut question_sum).ok_or(Counter::PassName)?;
+    let type_class = source.u32_at(HEADER + len).ok_or(Counter::PassRunt)?;
+    question_sum.add_at(len, u64::from(type_class));
+    if (type_class >> 16) as u16 != CLASS_IN.to_be() {
+        return Err(Counter::PassClass);
+    }
+    let qtype = u16::from_be(type_class as u16);
+    if qtype == rtype::OPT || qtype == 0 || (rtype::META_FIRST..=rtype::ANY).contains(&qtype) {
+        return Err(Counter::PassMetaType);
+    }
+    let question_end = HEADER + len + 4;
+    let edns = if counts == 0 {
+        if question_end != source.len() {
+            return Err(Counter::PassTrailing);
+        }
+        None
+    } else {
+        Some(edns::parse(source, question_end)?)
+    };
+    Ok(Query { head: head as u32, name, qtype, edns, question_end, question_sum })
+}
+
+/// Octets of the name behind the header, root label included.
+#[inline(always)]
+fn name_length<S: Source + ?Sized, const W: usize>(source: &S) -> Result<usize, Counter> {
+    let mut at = HEADER;
+    // Every label but the root has at least two octets.
+    for _ in 0..=W * 4 {
+        let label = source.u8_at(at).ok_or(Counter::PassName)? as usize;
+        at += 1;
+        if label == 0 {
+            let len = at - HEADER;
+            return if len <= W * 8 && len <= crate::limits::MAX_NAME { Ok(len) } else { Err(Counter::PassLongName) };
+        }
+        if label > 63 {
+            return Err(Counter::PassName);
+        }
+        at += label;
+        if at >= HEADER + W * 8 {
+            return Err(Counter::PassLongName);
+        }
+    }
+    Err(Counter::PassLongName)
+}

@@ -1,0 +1,69 @@
+//! Which addresses of an answer set one reply carries, and in which order.
+
+use crate::{
+    layout::{AnswerSet, NameEntry, Soa},
+    limits::{MAX_POOL, MAX_RING},
+};
+
+/// An answer for one query.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'w> {
+    /// The name.
+    pub entry: &'w NameEntry,
+    /// What is said.
+    pub kind: Kind<'w>,
+}
+
+/// What an answer says.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind<'w> {
+    /// Address records.
+    Addresses {
+        /// Which ones.
+        selection: Selection<'w>,
+        /// TTL in seconds.
+        ttl: u32,
+        /// AAAA, else A.
+        is_aaaa: bool,
+    },
+    /// NOERROR without records, with the SOA (RFC 2308 2.2).
+    NoData {
+        /// The zone.
+        soa: &'w Soa,
+        /// Lower half: the serial, unless it is fixed.
+        generation: u64,
+    },
+}
+
+/// A set and the place of its ring that a turn hits.
+#[derive(Clone, Copy, Debug)]
+pub struct Selection<'w> {
+    /// The set.
+    pub set: &'w AnswerSet,
+    /// Index of the first address.
+    pub start: u32,
+}
+
+impl<'w> Selection<'w> {
+    /// The selection of a turn.
+    #[inline(always)]
+    pub fn of(set: &'w AnswerSet, turn: u32) -> Self {
+        let ring_len = set.ring_len as u32;
+        let start = if ring_len > 1 { set.ring[(turn % ring_len) as usize & (MAX_RING - 1)] as u32 } else { 0 };
+        Self { set, start }
+    }
+
+    /// Index of the `i`th address of the reply: the rotating ones from `start` on, then the others in their order.
+    #[inline(always)]
+    pub fn index(&self, i: u32) -> usize {
+        let rotate = self.set.rotate as u32;
+        let index = if i >= rotate {
+            i
+        } else if self.start + i >= rotate {
+            self.start + i - rotate
+        } else {
+            self.start + i
+        };
+        index as usize & (MAX_POOL - 1)
+    }
+}

@@ -1,0 +1,17 @@
+//! The pieces of the XDP program, in the order in which a packet meets them.
+
+#![no_std]
+
+pub mod headers;
+pub mod lookup;
+pub mod maps;
+pub mod packet;
+pub mod send;
+
+/// Panics cannot happen: everything that could is checked before. The verifier would refuse a loop here.
+#[cfg(not(test))]
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: no code path of the program panics; an object with a reachable panic is refused by the verifier.
+    unsafe { core::hint::unreachable_unchecked() }
+}

@@ -1,0 +1,119 @@
+//! The maps as `responder_common::lookup` wants them.
+
+use aya_ebpf::maps::lpm_trie::Key;
+use responder_common::{
+    layout::{AnswerSet, Bucket, Class6Key, Control, NameEntry, Soa, WAYS},
+    lookup::World,
+};
+
+use crate::maps;
+
+/// The maps of this program.
+pub struct KernelWorld {
+    /// The control words, looked up once per packet.
+    pub control: &'static Control,
+}
+
+impl KernelWorld {
+    /// None: there is no control word, which cannot be.
+    #[inline(always)]
+    pub fn open() -> Option<Self> {
+        let control = maps::CONTROL.get_ptr(0)?;
+        // SAFETY:
+        // - the array has one element of this type for as long as the program is loaded;
+        // - words that change are read volatile where they are used.
+        Some(Self { control: unsafe { &*control } })
+    }
+}
+
+/// A reference into a map whose element is not written while a word leads to it.
+macro_rules! element {
+    ($map:expr, $index:expr) => {{
+        let pointer = $map.get_ptr($index)?;
+        // SAFETY:
+        // - the kernel checked the index, and maps outlive the program;
+        // - the writer reuses an element only after every running program is done (design section 4).
+        Some(unsafe { &*pointer })
+    }};
+}
+
+/// One word that the writer may change at any moment, read once.
+macro_rules! word {
+    ($map:expr, $index:expr) => {{
+        let pointer = $map.get_ptr($index)?;
+        // SAFETY: the kernel checked the index; the word is aligned, and its writer stores it whole.
+        Some(unsafe { pointer.read_volatile() })
+    }};
+}
+
+impl World for KernelWorld {
+    type Line = *const Bucket;
+
+    #[inline(always)]
+    fn control(&self) -> &Control {
+        self.control
+    }
+
+    #[inline(always)]
+    fn line(&self, bucket: u32) -> Option<Self::Line> {
+        maps::BUCKETS.get_ptr(bucket)
+    }
+
+    #[inline(always)]
+    fn way(&self, line: Self::Line, way: usize) -> u64 {
+        // SAFETY: the line is a whole bucket; the mask keeps the way inside; the writer stores whole words.
+        unsafe { line.cast::<u64>().add(way & (WAYS - 1)).read_volatile() }
+    }
+
+    #[inline(always)]
+    fn entry(&self, slot: u32) -> Option<&NameEntry> {
+        element!(maps::NAMES, slot)
+    }
+
+    #[inline(always)]
+    fn reference(&self, index: u32) -> Option<u64> {
+        word!(maps::REFERENCES, index)
+    }
+
+    #[inline(always)]
+    fn set(&self, slot: u32) -> Option<&AnswerSet> {
+        element!(maps::ANSWERS, slot)
+    }
+
+    #[inline(always)]
+    fn soa(&self, slot: u32) -> Option<&Soa> {
+        element!(maps::SOAS, slot)
+    }
+
+    #[inline(always)]
+    fn class_direct(&self, element: u32) -> Option<u64> {
+        word!(maps::CLASS4, element)
+    }
+
+    #[inline(always)]
+    fn class_split(&self, element: u32) -> Option<u64> {
+        word!(maps::CLASS4_SPLIT, element)
+    }
+
+    #[inline(always)]
+    fn class6(&self, key: &Class6Key) -> Option<u32> {
+        maps::CLASS6.get(&Key::new(key.bits, key.address)).copied()
+    }
+
+    #[inline(always)]
+    fn turn(&self, index: u32) -> Option<u32> {
+        let turn = maps::TURNS.get_ptr_mut(index)?;
+        // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
+        unsafe {
+            let now = *turn;
+            *turn = now.wrapping_add(1);
+            Some(now)
+        }
+    }
+
+    #[inline(always)]
+    fn generation(&self) -> u64 {
+        // SAFETY: an aligned word that its writer stores whole.
+        unsafe { (&raw const self.control.generation).read_volatile() }
+    }
+}

@@ -1,0 +1,100 @@
+//! The XDP program: answers A and AAAA of GSLB names in the driver, passes everything else.
+//!
+//! ```text
+//! frame -> headers -> parse -> lookup, class, select -> grow the frame -> reply -> XDP_TX
+//!             |          |              |                     |
+//!             +-- pass --+---- pass ----+------- pass --------+--> kernel -> worker
+//! ```
+
+#![no_std]
+#![no_main]
+
+use aya_ebpf::{
+    bindings::xdp_action,
+    helpers::{bpf_jiffies64, bpf_ktime_get_coarse_ns, bpf_xdp_adjust_tail},
+    macros::xdp,
+    programs::XdpContext,
+};
+use responder_common::{
+    counters::{self, Counter},
+    layout::{Control, PerCpu},
+    limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS},
+    lookup,
+    parse::{self, Query},
+    reply,
+    select::Kind,
+};
+use responder_ebpf::{headers, lookup::KernelWorld, maps, packet::Frame, send};
+
+/// Declared to the kernel.
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+pub static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+
+/// Entry point.
+#[xdp]
+pub fn responder(ctx: XdpContext) -> u32 {
+    let Some(cpu) = maps::PER_CPU.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
+    // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
+    let cpu = unsafe { &mut *cpu };
+    let (counter, verdict) = match answer(&ctx, cpu) {
+        Ok(counter) => (counter, xdp_action::XDP_TX),
+        // Nothing was written yet where an answer of the program fails, so a pass passes the packet as it came.
+        Err(counter) if counter.is_drop() => (counter, xdp_action::XDP_DROP),
+        Err(counter) => (counter, xdp_action::XDP_PASS),
+    };
+    cpu.counters[counter.slot() & (counters::SLOTS - 1)] += 1;
+    verdict
+}
+
+#[inline(always)]
+fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
+    let world = KernelWorld::open().ok_or(Counter::PassBroken)?;
+    let frame = Frame::of(ctx);
+    // SAFETY: the context is valid while the program runs; the kernel rewrites this access to its own field.
+    let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
+    let headers = headers::parse(&frame, world.control, ifindex)?;
+    if is_stale(world.control, cpu) {
+        return Err(Counter::PassStale);
+    }
+    let message = frame.message(headers.dns_at, headers.dns_len);
+    let query: Query<FAST_NAME_WORDS> = parse::parse(&message, world.control.key())?;
+    let answer =
+        lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&world, &query, headers.client)?;
+    let shape = reply::shape(&query, &answer);
+    let change = (headers.dns_at + shape.len) as i64 - frame.len() as i64;
+    // SAFETY: the context is the kernel's; all pointers into the packet are made anew below.
+    if unsafe { bpf_xdp_adjust_tail(ctx.ctx, change as i32) } != 0 {
+        return Err(Counter::PassTailroom);
+    }
+    let frame = Frame::of(ctx);
+    let mut message = frame.message(headers.dns_at, shape.len);
+    let sum =
+        reply::write::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&mut message, &query, &answer, shape)
+            .ok_or(Counter::PassBroken)?;
+    send::send(&frame, &headers, shape.len, sum).ok_or(Counter::PassBroken)?;
+    Ok(match answer.kind {
+        Kind::Addresses { is_aaaa: false, .. } => Counter::AnswerA,
+        Kind::Addresses { is_aaaa: true, .. } => Counter::AnswerAaaa,
+        Kind::NoData { .. } => Counter::AnswerNodata,
+    })
+}
+
+/// True when the daemon has been silent for too long. The clock is read once a jiffy, not once a packet.
+#[inline(always)]
+fn is_stale(control: &Control, cpu: &mut PerCpu) -> bool {
+    // SAFETY: aligned words that their writer stores whole; helpers without arguments.
+    unsafe {
+        let max_stale = (&raw const control.max_stale).read_volatile();
+        if max_stale == 0 {
+            return false;
+        }
+        let jiffy = bpf_jiffies64();
+        if jiffy != cpu.checked {
+            cpu.checked = jiffy;
+            let heartbeat = (&raw const control.heartbeat).read_volatile();
+            cpu.stale = u64::from(bpf_ktime_get_coarse_ns().saturating_sub(heartbeat) > max_stale);
+        }
+    }
+    cpu.stale != 0
+}

@@ -1,0 +1,58 @@
+//! Map declarations, nothing else. Sizes here are the smallest; the loader sets those of the configuration.
+//!
+//! The layouts are in `responder_common::layout`, who writes what stands in ARCHITECTURE.md.
+
+use aya_ebpf::{
+    macros::map,
+    maps::{Array, LpmTrie, PerCpuArray},
+};
+use responder_common::layout::{AnswerSet, Bucket, Control, NameEntry, PerCpu, Soa};
+
+/// Mapped into the memory of the daemon; page-aligned by that.
+const MMAPABLE: u32 = 1 << 10;
+/// Pages are taken when they are written.
+const NO_PREALLOC: u32 = 1;
+
+/// What is read once per packet.
+#[map]
+pub static CONTROL: Array<Control> = Array::with_max_entries(1, MMAPABLE);
+
+/// The name table.
+#[map]
+pub static BUCKETS: Array<Bucket> = Array::with_max_entries(4, MMAPABLE);
+
+/// The names.
+#[map]
+pub static NAMES: Array<NameEntry> = Array::with_max_entries(4, MMAPABLE);
+
+/// (owner, type, client class) to answer set.
+#[map]
+pub static REFERENCES: Array<u64> = Array::with_max_entries(4, MMAPABLE);
+
+/// Answer sets.
+#[map]
+pub static ANSWERS: Array<AnswerSet> = Array::with_max_entries(4, MMAPABLE);
+
+/// Starts of authority.
+#[map]
+pub static SOAS: Array<Soa> = Array::with_max_entries(4, MMAPABLE);
+
+/// Client classes of IPv4, four to an element.
+#[map]
+pub static CLASS4: Array<u64> = Array::with_max_entries(1, MMAPABLE);
+
+/// Client classes of split /24s.
+#[map]
+pub static CLASS4_SPLIT: Array<u64> = Array::with_max_entries(1, MMAPABLE);
+
+/// Client classes of IPv6.
+#[map]
+pub static CLASS6: LpmTrie<[u8; 16], u32> = LpmTrie::with_max_entries(1, NO_PREALLOC);
+
+/// Rotation counters by reference.
+#[map]
+pub static TURNS: PerCpuArray<u32> = PerCpuArray::with_max_entries(4, 0);
+
+/// Counters and the staleness check.
+#[map]
+pub static PER_CPU: PerCpuArray<PerCpu> = PerCpuArray::with_max_entries(1, 0);

@@ -1,0 +1,179 @@
+//! The one file with pointers into the packet. Every access is checked against the end that the kernel gave.
+//!
+//! Plain reads and writes of wide words at any address: the BPF target allows unaligned access to packet memory, and
+//! `read_unaligned` would become a load per octet.
+
+use core::arch::asm;
+
+use aya_ebpf::programs::XdpContext;
+use responder_common::wire::{Sink, Source};
+
+/// Keeps the compiler from proving a bounds check away that the verifier needs to see.
+#[inline(always)]
+fn opaque(mut offset: usize) -> usize {
+    // SAFETY: moves a register onto itself.
+    unsafe { asm!("{0} = {0}", inout(reg) offset, options(pure, nomem, nostack, preserves_flags)) };
+    offset
+}
+
+/// Larger than any frame; lets the verifier see that an offset is small.
+const MAX_OFFSET: usize = 0x3fff;
+
+/// The frame as it is now. Worthless after the kernel has changed its length.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    data: usize,
+    end: usize,
+}
+
+impl Frame {
+    /// The frame of a context.
+    #[inline(always)]
+    pub fn of(ctx: &XdpContext) -> Self {
+        Self { data: ctx.data(), end: ctx.data_end() }
+    }
+
+    /// Octets of the frame.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.end - self.data
+    }
+
+    /// True for a frame without octets.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads at a place that the caller knows as a constant on each path.
+    #[inline(always)]
+    pub fn get<T: Copy>(&self, at: usize) -> Option<T> {
+        let from = self.data + at;
+        if from + size_of::<T>() > self.end {
+            return None;
+        }
+        // SAFETY:
+        // - `from` lies in the packet and `T` ends before its end, checked above;
+        // - `T` is an integer, valid for every bit pattern;
+        // - the BPF target allows unaligned loads from packet memory.
+        Some(unsafe { *(from as *const T) })
+    }
+
+    /// Writes at such a place.
+    #[inline(always)]
+    pub fn put<T: Copy>(&self, at: usize, value: T) -> Option<()> {
+        let from = self.data + at;
+        if from + size_of::<T>() > self.end {
+            return None;
+        }
+        // SAFETY:
+        // - `from` lies in the packet and `T` ends before its end, checked above;
+        // - the program has the packet for itself while it runs;
+        // - the BPF target allows unaligned stores to packet memory.
+        unsafe { *(from as *mut T) = value };
+        Some(())
+    }
+
+    /// The message of `len` octets at `at`.
+    #[inline(always)]
+    pub fn message(&self, at: usize, len: usize) -> Message {
+        Message { start: self.data + at, end: self.end, len }
+    }
+}
+
+/// A DNS message inside a frame.
+///
+/// Reads end at the end of the frame, not of the message: what lies between is padding, which `parse` refuses by
+/// comparing where the message ends with [`Source::len`].
+#[derive(Clone, Copy)]
+pub struct Message {
+    start: usize,
+    end: usize,
+    len: usize,
+}
+
+impl Message {
+    #[inline(always)]
+    fn get<T: Copy>(&self, at: usize) -> Option<T> {
+        let from = self.start + (opaque(at) & MAX_OFFSET);
+        if from + size_of::<T>() > self.end {
+            return None;
+        }
+        // SAFETY: as in `Frame::get`.
+        Some(unsafe { *(from as *const T) })
+    }
+
+    #[inline(always)]
+    fn put<T: Copy>(&self, at: usize, value: T) -> Option<()> {
+        let from = self.start + (opaque(at) & MAX_OFFSET);
+        if from + size_of::<T>() > self.end {
+            return None;
+        }
+        // SAFETY: as in `Frame::put`.
+        unsafe { *(from as *mut T) = value };
+        Some(())
+    }
+}
+
+impl Source for Message {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn u8_at(&self, at: usize) -> Option<u8> {
+        self.get(at)
+    }
+
+    #[inline(always)]
+    fn u16_at(&self, at: usize) -> Option<u16> {
+        self.get(at)
+    }
+
+    #[inline(always)]
+    fn u32_at(&self, at: usize) -> Option<u32> {
+        self.get(at)
+    }
+
+    #[inline(always)]
+    fn u64_at(&self, at: usize) -> Option<u64> {
+        self.get(at)
+    }
+}
+
+impl Sink for Message {
+    #[inline(always)]
+    fn put_u8(&mut self, at: usize, value: u8) -> Option<()> {
+        self.put(at, value)
+    }
+
+    #[inline(always)]
+    fn put_u16(&mut self, at: usize, value: u16) -> Option<()> {
+        self.put(at, value)
+    }
+
+    #[inline(always)]
+    fn put_u32(&mut self, at: usize, value: u32) -> Option<()> {
+        self.put(at, value)
+    }
+
+    #[inline(always)]
+    fn put_u64(&mut self, at: usize, value: u64) -> Option<()> {
+        self.put(at, value)
+    }
+
+    #[inline(always)]
+    fn put_u128(&mut self, at: usize, low: u64, high: u64) -> Option<()> {
+        let from = self.start + (opaque(at) & MAX_OFFSET);
+        if from + 16 > self.end {
+            return None;
+        }
+        // SAFETY: as in `Frame::put`, for both halves.
+        unsafe {
+            *(from as *mut u64) = low;
+            *((from + 8) as *mut u64) = high;
+        }
+        Some(())
+    }
+}
