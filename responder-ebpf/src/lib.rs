@@ -1,6 +1,8 @@
 //! The pieces of the XDP program, in the order in which a packet meets them.
 
 #![no_std]
+// Inline assembly of BPF has no stable name yet; the one use is `packet::opaque`.
+#![feature(asm_experimental_arch)]
 
 pub mod headers;
 pub mod lookup;

@@ -128,7 +128,7 @@ pub fn quiet(command: &mut Command) -> Result<String> {
 }
 
 /// Runs to the end and hands back all there is, whatever the program thinks of it.
-pub fn output(command: &mut Command) -> Result<Output> {
+fn output(command: &mut Command) -> Result<Output> {
     command.output().map_err(|source| Error::Start { program: program(command), source })
 }
 

@@ -1,0 +1,413 @@
+//! Slots and words: how names and answers get into memory that others are reading.
+
+#![expect(unsafe_code, reason = "writes slots that no reader can reach")]
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use bytemuck::Zeroable;
+use responder_common::{
+    class,
+    layout::{
+        AnswerSet, Bucket, Control, NameEntry, SLOT_MASK, Soa, WAYS, reference, reference_slot,
+    },
+    limits::FAST_NAME_WORDS,
+    lookup::{fingerprint, places},
+    name::{FoldedName, HashKey},
+};
+
+use super::{
+    PublishError,
+    grace::{Reclaimer, Retired},
+    region::Region,
+};
+
+/// How large the maps of a world are, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Power of two, at least 4.
+    pub buckets: u32,
+    /// Slots of NAMES; slot 0 is never used.
+    pub names: u32,
+    /// Reference words.
+    pub references: u32,
+    /// Slots of ANSWERS; slot 0 is never used.
+    pub answers: u32,
+    /// Slots of SOAS.
+    pub soas: u32,
+    /// Elements of the IPv4 class table: all of it, or 1 when nothing depends on the client.
+    pub class4: u32,
+    /// Elements of split /24s.
+    pub class4_split: u32,
+}
+
+impl Sizes {
+    /// Room for so many names, references and zones, with room to grow and to replace.
+    pub fn for_contents(names: usize, references: usize, answers: usize, soas: usize, classes: usize, splits: usize) -> Self {
+        let spare = |n: usize| n + n / 4 + 64;
+        // Half full at most: then a bucket and its three neighbours overflow for one name in many millions.
+        let buckets = (spare(names) * 2).div_ceil(WAYS).next_power_of_two().max(4);
+        Self {
+            buckets: buckets as u32,
+            names: spare(names) as u32,
+            references: spare(references) as u32,
+            answers: (spare(answers) + answers) as u32,
+            soas: spare(soas) as u32,
+            class4: if classes > 1 { class::DIRECT_ELEMENTS } else { 1 },
+            class4_split: (splits as u32 * class::SPLIT_ELEMENTS).max(1),
+        }
+    }
+}
+
+/// The memory of one world.
+pub struct Memory {
+    /// One element.
+    pub control: Region<Control>,
+    /// Name table.
+    pub buckets: Region<Bucket>,
+    /// Names.
+    pub names: Region<NameEntry>,
+    /// Reference words.
+    pub references: Region<u64>,
+    /// Answer sets.
+    pub answers: Region<AnswerSet>,
+    /// Starts of authority.
+    pub soas: Region<Soa>,
+    /// Client classes of IPv4.
+    pub class4: Region<u64>,
+    /// Client classes of split /24s.
+    pub class4_split: Region<u64>,
+}
+
+impl Memory {
+    /// Plain memory of this process: without XDP.
+    pub fn plain(sizes: &Sizes) -> Result<Self, PublishError> {
+        Ok(Self {
+            control: Region::plain("CONTROL", 1)?,
+            buckets: Region::plain("BUCKETS", sizes.buckets)?,
+            names: Region::plain("NAMES", sizes.names)?,
+            references: Region::plain("REFERENCES", sizes.references)?,
+            answers: Region::plain("ANSWERS", sizes.answers)?,
+            soas: Region::plain("SOAS", sizes.soas)?,
+            class4: Region::plain("CLASS4", sizes.class4)?,
+            class4_split: Region::plain("CLASS4_SPLIT", sizes.class4_split)?,
+        })
+    }
+
+    /// A word of the control element, by its offset in octets.
+    pub fn control_word(&self, offset: usize) -> &AtomicU64 {
+        self.control.word(0, offset / 8).expect("offsets of Control lie in Control")
+    }
+
+    /// A copy of the control words, for what does not change while the world lives.
+    pub fn control_copy(&self) -> Control {
+        let mut copy = Control::zeroed();
+        let words = bytemuck::cast_slice_mut::<Control, u64>(std::slice::from_mut(&mut copy));
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = self.control_word(i * 8).load(Ordering::Acquire);
+        }
+        copy
+    }
+}
+
+/// Free slots of one map.
+#[derive(Debug)]
+struct Slots {
+    next: u32,
+    capacity: u32,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    fn empty(capacity: u32) -> Self {
+        Self { next: 1, capacity, free: Vec::new() }
+    }
+
+    /// Everything but these, which are in use.
+    fn around(capacity: u32, mut used: Vec<u32>) -> Self {
+        used.sort_unstable();
+        used.dedup();
+        let next = used.last().map_or(1, |last| last + 1);
+        let mut used = used.into_iter().peekable();
+        let free = (1..next).filter(|slot| used.next_if_eq(slot).is_none()).collect();
+        Self { next, capacity, free }
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        self.free.pop().or_else(|| {
+            (self.next < self.capacity).then(|| {
+                self.next += 1;
+                self.next - 1
+            })
+        })
+    }
+}
+
+/// When a retired slot may be written again. Anything but `AfterGrace` exists to show that the proof can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// After every reader is done.
+    AfterGrace,
+    /// At once: wrong.
+    AtOnce,
+}
+
+/// The writer's view of a world's memory.
+pub struct Table {
+    memory: Arc<Memory>,
+    key: HashKey,
+    bucket_mask: u32,
+    names: Slots,
+    answers: Slots,
+    /// How many reference words lead to each answer slot.
+    holders: Vec<u32>,
+    retired: Retired,
+    reclaimer: Reclaimer,
+    reuse: Reuse,
+    stalls: u64,
+}
+
+impl Table {
+    /// An empty table over fresh memory.
+    pub fn empty(memory: Arc<Memory>, reclaimer: Reclaimer) -> Self {
+        let control = memory.control_copy();
+        Self {
+            key: control.key(),
+            bucket_mask: control.bucket_mask,
+            names: Slots::empty(memory.names.len()),
+            answers: Slots::empty(memory.answers.len()),
+            holders: vec![0; memory.answers.len() as usize],
+            retired: Retired::default(),
+            reclaimer,
+            reuse: Reuse::AfterGrace,
+            stalls: 0,
+            memory,
+        }
+    }
+
+    /// A table that somebody else wrote: the free lists are what no live word leads to. The caller has waited out the
+    /// readers of slots that the former writer had retired.
+    pub fn adopt(memory: Arc<Memory>, reclaimer: Reclaimer) -> Self {
+        let mut table = Self::empty(memory, reclaimer);
+        let used_names = table.live_names().map(|(_, slot)| slot).collect();
+        table.names = Slots::around(table.memory.names.len(), used_names);
+        let mut used_answers = Vec::new();
+        for index in 0..table.memory.references.len() {
+            let word = table.reference(index);
+            if word != 0 {
+                let slot = reference_slot(word);
+                used_answers.push(slot);
+                if let Some(holders) = table.holders.get_mut(slot as usize) {
+                    *holders += 1;
+                }
+            }
+        }
+        table.answers = Slots::around(table.memory.answers.len(), used_answers);
+        table
+    }
+
+    /// For the proof only.
+    #[doc(hidden)]
+    pub fn set_reuse(&mut self, reuse: Reuse) {
+        self.reuse = reuse;
+    }
+
+    /// The memory.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// The key of the hash.
+    pub fn key(&self) -> HashKey {
+        self.key
+    }
+
+    /// How often the writer had to wait for a free slot.
+    pub fn stalls(&self) -> u64 {
+        self.stalls
+    }
+
+    /// Every live name: its word and its slot.
+    pub fn live_names(&self) -> impl Iterator<Item = (&AtomicU64, u32)> {
+        (0..self.memory.buckets.len())
+            .filter_map(|bucket| self.memory.buckets.words(bucket))
+            .flatten()
+            .map(|word| (word, (word.load(Ordering::Acquire) & SLOT_MASK) as u32))
+            .filter(|(_, slot)| *slot != 0)
+    }
+
+    fn find(&self, name: &FoldedName<FAST_NAME_WORDS>) -> Option<(&AtomicU64, u32)> {
+        places(name.hash, self.bucket_mask).find_map(|(bucket, way)| {
+            let word = self.memory.buckets.word(bucket, way)?;
+            let value = word.load(Ordering::Acquire);
+            let slot = (value & SLOT_MASK) as u32;
+            let entry = self.memory.names.get(slot).filter(|_| slot != 0)?;
+            let same = value & !SLOT_MASK == fingerprint(name.hash)
+                && entry.name_len as usize == name.len
+                && entry.name == name.words;
+            same.then_some((word, slot))
+        })
+    }
+
+    /// The entry of a name in wire format; None if it is not there or longer than the table holds.
+    pub fn entry(&self, wire: &[u8]) -> Option<&NameEntry> {
+        let name = FoldedName::from_wire(wire, self.key)?;
+        self.find(&name).and_then(|(_, slot)| self.memory.names.get(slot))
+    }
+
+    /// Puts a name in, or replaces what is said of it. `entry.name` and `entry.name_len` are filled in here. Returns
+    /// true if anything changed. Inserting never moves or hides another name.
+    pub fn put_name(&mut self, wire: &[u8], mut entry: NameEntry) -> Result<bool, PublishError> {
+        let no_place = |table: &Self| PublishError::NoPlace {
+            name: crate::model::DnsName::from_wire(wire).map_or_else(String::new, |name| name.to_string()),
+            buckets: table.memory.buckets.len(),
+        };
+        let Some(name) = FoldedName::<FAST_NAME_WORDS>::from_wire(wire, self.key) else {
+            return Err(no_place(self));
+        };
+        entry.name = name.words;
+        entry.name_len = name.len as u8;
+        let old = self.find(&name).map(|(_, slot)| slot);
+        if old.and_then(|slot| self.memory.names.get(slot)) == Some(&entry) {
+            return Ok(false);
+        }
+        let slot = self.take_slot(Kind::Name)?;
+        // SAFETY: the slot is free: never used, or given back after the readers were done.
+        unsafe { self.memory.names.write(slot, &entry) };
+        let place = match old {
+            Some(_) => self.find(&name).map(|(word, _)| word),
+            None => places(name.hash, self.bucket_mask)
+                .filter_map(|(bucket, way)| self.memory.buckets.word(bucket, way))
+                .find(|word| word.load(Ordering::Relaxed) & SLOT_MASK == 0),
+        };
+        let Some(word) = place else {
+            self.names.free.push(slot);
+            return Err(no_place(self));
+        };
+        word.store(fingerprint(name.hash) | u64::from(slot), Ordering::Release);
+        if let Some(old) = old {
+            self.give_back(Kind::Name, old);
+        }
+        Ok(true)
+    }
+
+    /// Takes a name out. True if it was there.
+    pub fn remove_name(&mut self, wire: &[u8]) -> bool {
+        let Some(name) = FoldedName::<FAST_NAME_WORDS>::from_wire(wire, self.key) else { return false };
+        let Some((word, slot)) = self.find(&name) else { return false };
+        word.store(0, Ordering::Release);
+        self.give_back(Kind::Name, slot);
+        true
+    }
+
+    /// A reference word.
+    pub fn reference(&self, index: u32) -> u64 {
+        self.memory.references.word(index, 0).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// The answer set that a reference leads to.
+    pub fn answer(&self, index: u32) -> Option<&AnswerSet> {
+        match self.reference(index) {
+            0 => None,
+            word => self.memory.answers.get(reference_slot(word)),
+        }
+    }
+
+    /// Writes a set into a fresh slot that no word leads to yet.
+    pub fn stage_answer(&mut self, set: &AnswerSet) -> Result<u32, PublishError> {
+        let slot = self.take_slot(Kind::Answer)?;
+        // SAFETY: the slot is free: never used, or given back after the readers were done.
+        unsafe { self.memory.answers.write(slot, set) };
+        Ok(slot)
+    }
+
+    /// Lets a reference lead to a slot, with one store; the set that it led to is retired when it was the last.
+    pub fn point(&mut self, index: u32, slot: u32) {
+        let generation = self.memory.answers.get(slot).map_or(0, |set| set.generation);
+        self.store(index, reference(slot, generation));
+        self.holders[slot as usize] += 1;
+    }
+
+    /// Takes the answer of a reference away: undecided.
+    pub fn clear(&mut self, index: u32) {
+        self.store(index, 0);
+    }
+
+    fn store(&mut self, index: u32, new: u64) {
+        let Some(word) = self.memory.references.word(index, 0) else { return };
+        let old = word.swap(new, Ordering::AcqRel);
+        if old != 0 {
+            let slot = reference_slot(old);
+            let holders = &mut self.holders[slot as usize];
+            *holders -= 1;
+            if *holders == 0 {
+                self.give_back(Kind::Answer, slot);
+            }
+        }
+    }
+
+    fn give_back(&mut self, kind: Kind, slot: u32) {
+        let (slots, retired) = match kind {
+            Kind::Name => (&mut self.names, &mut self.retired.names),
+            Kind::Answer => (&mut self.answers, &mut self.retired.answers),
+        };
+        match self.reuse {
+            Reuse::AfterGrace => retired.push(slot),
+            Reuse::AtOnce => slots.free.push(slot),
+        }
+    }
+
+    /// Ends a batch: what was retired starts its wait, what has waited is free again.
+    pub fn end_batch(&mut self) {
+        self.reclaimer.retire(std::mem::take(&mut self.retired));
+        while let Some(back) = self.reclaimer.collect() {
+            self.refill(back);
+        }
+    }
+
+    fn refill(&mut self, back: Retired) {
+        self.names.free.extend(back.names);
+        self.answers.free.extend(back.answers);
+    }
+
+    /// A free slot; waits for retired ones when there is none, and never reuses one early.
+    fn take_slot(&mut self, kind: Kind) -> Result<u32, PublishError> {
+        loop {
+            let slots = match kind {
+                Kind::Name => &mut self.names,
+                Kind::Answer => &mut self.answers,
+            };
+            if let Some(slot) = slots.take() {
+                return Ok(slot);
+            }
+            self.end_batch();
+            let freed = match kind {
+                Kind::Name => !self.names.free.is_empty(),
+                Kind::Answer => !self.answers.free.is_empty(),
+            };
+            if freed {
+                continue;
+            }
+            self.stalls += 1;
+            match self.reclaimer.collect_blocking() {
+                Some(back) => self.refill(back),
+                None => return Err(self.full(kind)),
+            }
+        }
+    }
+
+    fn full(&self, kind: Kind) -> PublishError {
+        match kind {
+            Kind::Name => PublishError::Full { name: "NAMES", capacity: self.names.capacity - 1 },
+            Kind::Answer => PublishError::Full { name: "ANSWERS", capacity: self.answers.capacity - 1 },
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Name,
+    Answer,
+}
