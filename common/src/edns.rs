@@ -44,7 +44,6 @@ impl Edns {
 /// ```
 #[inline(always)]
 pub fn parse<S: Source + ?Sized>(source: &S, at: usize) -> Result<Edns, Counter> {
-    // From the octet before: the last one of the question, which is there; so one wide read holds name to version.
     let head = source.u64_at(at).ok_or(Counter::PassOpt)?;
     let options = source.number16(at + 9).ok_or(Counter::PassOpt)? as usize;
     if head & 0xff_ffff != u64::from(rtype::OPT) << 16 {

@@ -49,8 +49,10 @@ pub const REFERENCE_WORKER: u32 = u32::MAX - 1;
 pub const NAME_CLASSED_A: u8 = 1;
 /// [`NameEntry::flags`]: the answer of type AAAA depends on the client class.
 pub const NAME_CLASSED_AAAA: u8 = 2;
-/// [`NameEntry::flags`]: types other than A and AAAA exist, or the name is an apex: pass them.
+/// [`NameEntry::flags`]: zone data has other types than A and AAAA at the name: pass them all.
 pub const NAME_OTHER_TYPES: u8 = 4;
+/// [`NameEntry::flags`]: the name is the apex of its zone: pass SOA and NS.
+pub const NAME_APEX: u8 = 8;
 
 /// A name that we answer for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -197,8 +199,8 @@ pub struct Control {
     pub classes: u32,
     /// Class of IPv6 clients in no prefix.
     pub class6_default: u32,
-    /// Zero.
-    pub reserved: u64,
+    /// Which numbering of owners, classes and zones the world has; a daemon with another one builds a new world.
+    pub fingerprint: u64,
     /// Listening IPv4 addresses: address in memory order << 16 | port in memory order; 0 ends the list.
     pub listen4: [u64; MAX_LISTEN],
     /// Interfaces; an unused one ends the list.

@@ -4,7 +4,7 @@ use crate::{
     class,
     counters::Counter,
     layout::{
-        Bucket, Class6Key, Control, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NameEntry, PROBES,
+        Bucket, Class6Key, Control, NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NameEntry, PROBES,
         REFERENCE_NONE, REFERENCE_WORKER, SLOT_MASK, WAYS, reference_slot,
     },
     layout::{AnswerSet, Soa},
@@ -141,7 +141,7 @@ pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
     let (side, classed) = match qtype {
         rtype::A => (0, NAME_CLASSED_A),
         rtype::AAAA => (1, NAME_CLASSED_AAAA),
-        _ if entry.flags & NAME_OTHER_TYPES != 0 => return Err(Counter::PassOtherType),
+        _ if has_type(entry, qtype) => return Err(Counter::PassOtherType),
         _ => return no_data::<M, SOA>(world, entry),
     };
     let mut index = entry.references[side];
@@ -165,6 +165,13 @@ pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
     let turn = if set.ring_len > 1 { world.turn(index).ok_or(Counter::PassBroken)? } else { 0 };
     let selection = Selection::of(set, turn);
     Ok(Answer { entry, kind: Kind::Addresses { selection, ttl: entry.ttls[side], is_aaaa: side == 1 } })
+}
+
+/// True for types that only a worker knows.
+#[inline(always)]
+fn has_type(entry: &NameEntry, qtype: u16) -> bool {
+    entry.flags & NAME_OTHER_TYPES != 0
+        || (entry.flags & NAME_APEX != 0 && (qtype == rtype::SOA || qtype == rtype::NS))
 }
 
 #[inline(always)]

@@ -326,8 +326,9 @@ impl Table {
     /// Lets a reference lead to a slot, with one store; the set that it led to is retired when it was the last.
     pub fn point(&mut self, index: u32, slot: u32) {
         let generation = self.memory.answers.get(slot).map_or(0, |set| set.generation);
-        self.store(index, reference(slot, generation));
+        // First, so that a reference that leads there already does not retire the slot.
         self.holders[slot as usize] += 1;
+        self.store(index, reference(slot, generation));
     }
 
     /// Takes the answer of a reference away: undecided.

@@ -1,0 +1,146 @@
+//! A decision to an answer set: octets ready to copy.
+
+use std::net::IpAddr;
+
+use bytemuck::Zeroable;
+use responder_common::{
+    layout::{AnswerSet, SET_EMPTY, SET_EXTRAS_OPTIONAL},
+    limits::{MAX_POOL, MAX_RING},
+};
+
+use crate::decide::{Decision, Give, Member, Outcome, Pool};
+
+/// The set of a decision, without generation and owner; None while it is undecided.
+///
+/// More than 64 addresses cannot be held; validation refuses such configurations, so what is cut here are addresses
+/// behind the 64th of a pool that several services share.
+pub fn answer_set(decision: &Decision) -> Option<Box<AnswerSet>> {
+    match &decision.outcome {
+        Outcome::Undecided => None,
+        Outcome::Empty => Some(Box::new(AnswerSet { flags: SET_EMPTY, ..AnswerSet::zeroed() })),
+        Outcome::Answer(pool) => Some(set_of(pool)),
+    }
+}
+
+/// True if two sets say the same, whoever made them and when.
+pub fn says_same(a: &AnswerSet, b: &AnswerSet) -> bool {
+    let plain = |set: &AnswerSet| AnswerSet { generation: 0, made_for: 0, ..*set };
+    plain(a) == plain(b)
+}
+
+/// The addresses of a set, in order.
+pub fn addresses(set: &AnswerSet, is_aaaa: bool) -> Vec<IpAddr> {
+    (0..usize::from(set.total))
+        .map(|i| {
+            if is_aaaa {
+                let words = &set.addresses[i * 4..i * 4 + 4];
+                let octets: [u8; 16] = bytemuck::cast([words[0], words[1], words[2], words[3]]);
+                IpAddr::from(octets)
+            } else {
+                IpAddr::from(set.addresses[i].to_ne_bytes())
+            }
+        })
+        .collect()
+}
+
+fn set_of(pool: &Pool) -> Box<AnswerSet> {
+    let mut set = Box::new(AnswerSet::zeroed());
+    let rotate = &pool.rotate[..pool.rotate.len().min(MAX_POOL)];
+    let extras = match pool.give {
+        Give::BestFirst => &pool.extras[..pool.extras.len().min(MAX_POOL - rotate.len())],
+        Give::One | Give::All => &[],
+    };
+    for (i, member) in rotate.iter().chain(extras).enumerate() {
+        match member.address {
+            IpAddr::V4(a) => set.addresses[i] = u32::from_ne_bytes(a.octets()),
+            IpAddr::V6(a) => {
+                let words: [u32; 4] = bytemuck::cast(a.octets());
+                set.addresses[i * 4..i * 4 + 4].copy_from_slice(&words);
+            }
+        }
+    }
+    set.rotate = rotate.len() as u8;
+    set.total = (rotate.len() + extras.len()) as u8;
+    set.give = if pool.give == Give::One { 1 } else { set.total };
+    if pool.give == Give::BestFirst {
+        set.flags |= SET_EXTRAS_OPTIONAL;
+    }
+    let places = ring(rotate);
+    set.ring_len = places.len() as u16;
+    set.ring[..places.len()].copy_from_slice(&places);
+    set
+}
+
+/// The rotation: each member as often as its weight says, spread evenly (smooth weighted round robin). Weights whose
+/// sum, after taking out common factors, exceeds 1024 are rounded to that resolution, and never to nothing.
+fn ring(members: &[Member]) -> Vec<u8> {
+    let mut weights: Vec<u64> = members.iter().map(|m| u64::from(m.weight.max(1))).collect();
+    let divisor = weights.iter().copied().fold(0, gcd).max(1);
+    weights.iter_mut().for_each(|w| *w /= divisor);
+    let sum: u64 = weights.iter().sum();
+    if sum > MAX_RING as u64 {
+        let room = (MAX_RING - members.len()) as u64;
+        weights.iter_mut().for_each(|w| *w = (*w * room / sum).max(1));
+    }
+    let sum: i64 = weights.iter().sum::<u64>() as i64;
+    let mut credit = vec![0_i64; weights.len()];
+    (0..sum)
+        .map(|_| {
+            credit.iter_mut().zip(&weights).for_each(|(c, w)| *c += *w as i64);
+            let best = (0..credit.len()).max_by_key(|&i| (credit[i], std::cmp::Reverse(i))).unwrap_or(0);
+            credit[best] -= sum;
+            best as u8
+        })
+        .collect()
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(weights: &[u32]) -> Vec<Member> {
+        let member = |(i, w): (usize, &u32)| Member {
+            address: IpAddr::from([192, 0, 2, i as u8]),
+            weight: *w,
+            service: None,
+        };
+        weights.iter().enumerate().map(member).collect()
+    }
+
+    #[test]
+    fn equal_weights_rotate_in_order() {
+        assert_eq!(ring(&members(&[7, 7, 7])), [0, 1, 2]);
+        assert_eq!(ring(&members(&[1])), [0]);
+    }
+
+    #[test]
+    fn weights_are_spread_evenly() {
+        assert_eq!(ring(&members(&[2, 1])), [0, 1, 0]);
+        assert_eq!(ring(&members(&[50, 10, 10])), [0, 0, 1, 0, 2, 0, 0]);
+    }
+
+    #[test]
+    fn large_sums_are_rounded_to_the_ring_and_nobody_is_lost() {
+        let places = ring(&members(&[6399, 1, 3200]));
+        assert!(places.len() <= MAX_RING);
+        let count = |i| places.iter().filter(|p| **p == i).count();
+        assert!(count(1) >= 1);
+        assert!((count(0) as f64 / count(2) as f64 - 2.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_set_gives_what_the_pool_says() {
+        let pool = |give| Pool { rotate: members(&[1, 1]), extras: members(&[1]), give };
+        let give = |give| {
+            let set = set_of(&pool(give));
+            (set.rotate, set.total, set.give, set.flags)
+        };
+        assert_eq!(give(Give::One), (2, 2, 1, 0));
+        assert_eq!(give(Give::All), (2, 2, 2, 0));
+        assert_eq!(give(Give::BestFirst), (2, 3, 3, SET_EXTRAS_OPTIONAL));
+    }
+}

@@ -1,0 +1,103 @@
+//! Every name with its entry for the table: references, TTLs, zone.
+
+use std::collections::HashMap;
+
+use bytemuck::Zeroable;
+use responder_common::{
+    layout::{
+        NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NameEntry, REFERENCE_NONE, REFERENCE_WORKER,
+    },
+    limits::FAST_NAME,
+};
+
+use super::{
+    number::{Numbering, SIDES},
+    soa::{FIRST_ZONE, LONGEST_WITH_ROOM, OWN_APEX, OWN_APEX_LONG},
+};
+use crate::{
+    decide::Owners,
+    model::{DnsName, Model},
+};
+
+/// What static zone data has at a name that is a GSLB name, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StaticTypes {
+    /// A records.
+    pub a: bool,
+    /// AAAA records.
+    pub aaaa: bool,
+    /// Anything else, the apex's SOA and NS not counted.
+    pub other: bool,
+}
+
+/// Entries of all names of a model.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// Names that the table holds, in ascending order.
+    pub fast: Vec<(DnsName, NameEntry)>,
+    /// Names that are too long for it: only workers answer them. Their entries have no name words.
+    pub long: Vec<(DnsName, NameEntry)>,
+}
+
+impl Names {
+    /// Compiles the names. `static_types` says what the zone data has at a name.
+    pub fn of(
+        model: &Model,
+        owners: &Owners,
+        numbering: &Numbering,
+        static_types: &dyn Fn(&DnsName) -> StaticTypes,
+    ) -> Self {
+        let zones: HashMap<&[u8], usize> =
+            model.zones.iter().enumerate().map(|(i, zone)| (zone.apex.wire(), i)).collect();
+        let mut order: Vec<usize> = (0..model.domains.len()).collect();
+        order.sort_by(|a, b| model.domains[*a].name.cmp(&model.domains[*b].name));
+        let mut out = Self::default();
+        for group in order.chunk_by(|a, b| model.domains[*a].name == model.domains[*b].name) {
+            let name = &model.domains[group[0]].name;
+            let statics = static_types(name);
+            let mut entry = frame(name, &zones, statics);
+            for &index in group {
+                for served in owners.served(model, index) {
+                    let Some(at) = SIDES.iter().position(|side| *side == served.rtype) else { continue };
+                    let Some(side) = numbering.side(served.owner, served.rtype) else { continue };
+                    entry.references[at] = side.base;
+                    entry.ttls[at] = served.ttl;
+                    if side.columns > 1 {
+                        entry.flags |= [NAME_CLASSED_A, NAME_CLASSED_AAAA][at];
+                    }
+                }
+            }
+            let list = if name.wire().len() <= FAST_NAME { &mut out.fast } else { &mut out.long };
+            list.push((name.clone(), entry));
+        }
+        out
+    }
+}
+
+/// The entry without references.
+fn frame(name: &DnsName, zones: &HashMap<&[u8], usize>, statics: StaticTypes) -> NameEntry {
+    let absent = |is_static| if is_static { REFERENCE_WORKER } else { REFERENCE_NONE };
+    let mut entry = NameEntry {
+        references: [absent(statics.a), absent(statics.aaaa)],
+        soa: if name.wire().len() > LONGEST_WITH_ROOM { OWN_APEX_LONG } else { OWN_APEX },
+        name_len: name.wire().len() as u8,
+        flags: if statics.other { NAME_OTHER_TYPES } else { 0 },
+        ..NameEntry::zeroed()
+    };
+    let mut at = 0;
+    loop {
+        if let Some(zone) = zones.get(&name.wire()[at..]) {
+            entry.soa = FIRST_ZONE + *zone as u32;
+            entry.apex_at = at as u8;
+            break;
+        }
+        match name.wire()[at] {
+            0 => break,
+            label => at += usize::from(label) + 1,
+        }
+    }
+    if entry.apex_at == 0 {
+        entry.flags |= NAME_APEX;
+    }
+    entry
+}

@@ -1,0 +1,76 @@
+//! Numbers of references: which words of the table belong to which owner, type and class.
+
+use super::class::{Classes, classed};
+use crate::{
+    decide::{OwnerId, Owners},
+    model::{Model, RecordType},
+};
+
+/// The types that the packet path answers, in the order of `NameEntry::references`.
+pub const SIDES: [RecordType; 2] = [RecordType::A, RecordType::Aaaa];
+
+/// Reference words that a world may have: 128 MiB.
+pub const LIMIT: usize = 1 << 24;
+
+/// The words of one owner and type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// First word.
+    pub base: u32,
+    /// Words: one, or one for every class.
+    pub columns: u32,
+}
+
+/// Which words belong to whom. A function of the configuration alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbering {
+    sides: Vec<[Option<Side>; 2]>,
+    total: u32,
+}
+
+/// More (owner, type, class) combinations than words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{owners} owners and {classes} client classes make {references} answers; at most {LIMIT} are possible")]
+pub struct NumberError {
+    /// Owners.
+    pub owners: usize,
+    /// Classes.
+    pub classes: usize,
+    /// Words needed.
+    pub references: usize,
+}
+
+impl Numbering {
+    /// Numbers all owners.
+    pub fn of(model: &Model, owners: &Owners, classes: &Classes) -> Result<Self, NumberError> {
+        let mut next = 0;
+        let mut sides = Vec::with_capacity(owners.list.len());
+        for owner in &owners.list {
+            sides.push(SIDES.map(|rtype| {
+                if !model.vserver(owner.vserver).types.contains(&rtype) {
+                    return None;
+                }
+                let columns = if classed(model, owner, rtype) { classes.count() } else { 1 };
+                next += columns;
+                Some((next - columns, columns))
+            }));
+        }
+        if next > LIMIT {
+            return Err(NumberError { owners: owners.list.len(), classes: classes.count(), references: next });
+        }
+        let narrow = |(base, columns)| Side { base: base as u32, columns: columns as u32 };
+        let sides = sides.into_iter().map(|both| both.map(|side| side.map(narrow))).collect();
+        Ok(Self { sides, total: next as u32 })
+    }
+
+    /// Words in all.
+    pub fn total(&self) -> u32 {
+        self.total
+    }
+
+    /// The words of an owner and type; None if it does not answer the type.
+    pub fn side(&self, owner: OwnerId, rtype: RecordType) -> Option<Side> {
+        let at = SIDES.iter().position(|side| *side == rtype)?;
+        self.sides.get(owner.index())?[at]
+    }
+}

@@ -1,0 +1,283 @@
+//! The XDP program: loaded from the embedded object over pinned maps, attached to interfaces by pinned links.
+
+use std::{collections::BTreeMap, io, path::Path};
+
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::{LpmTrie, Map, MapData, PerCpuArray, lpm_trie::Key},
+    programs::{
+        Xdp, XdpMode as Flag,
+        links::{FdLink, PinnedLink},
+        xdp::XdpLink,
+    },
+};
+use responder_common::layout::PerCpu;
+
+use super::{
+    PublishError,
+    interface::{self, AttachedMode},
+    pin::{Pins, SHARED_MAP, WORLD_MAPS, remove_file},
+    region::Region,
+    table::{Memory, Sizes},
+};
+use crate::{compile::class::Classes, model::settings::XdpMode, publish::world::World};
+
+/// The object, aligned as the loader wants it.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/responder.o"));
+
+/// Name of the program in the object and in the kernel.
+pub const PROGRAM: &str = "responder";
+
+/// The program over the maps of one world.
+pub struct Program {
+    ebpf: Ebpf,
+    world: u32,
+}
+
+/// What one CPU counted; Pod for the kernel's per-CPU array.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Counted(PerCpu);
+
+#[expect(unsafe_code, reason = "aya's marker for map values")]
+// SAFETY: `PerCpu` is bytemuck Pod: no padding, every bit pattern valid.
+unsafe impl aya::Pod for Counted {}
+
+impl Program {
+    /// Loads the program over fresh maps of these sizes, pinned as a new world.
+    pub fn create(pins: &Pins, sizes: &Sizes, classes: &Classes) -> Result<Self, PublishError> {
+        let world = pins.make_world()?;
+        let loaded = Self::load(pins, world, Some((sizes, classes)));
+        if loaded.is_err() {
+            pins.remove_world(world)?;
+        }
+        let mut program = loaded?;
+        program.fill_class6(classes)?;
+        Ok(program)
+    }
+
+    /// Loads the program of this daemon over the pinned maps of a world.
+    pub fn over(pins: &Pins, world: u32) -> Result<Self, PublishError> {
+        if let Some(missing) = WORLD_MAPS.iter().find(|map| !pins.map(world, map).exists()) {
+            let source = io::Error::from(io::ErrorKind::NotFound);
+            return Err(PublishError::Pin { path: pins.map(world, missing), source });
+        }
+        Self::load(pins, world, None)
+    }
+
+    fn load(pins: &Pins, world: u32, fresh: Option<(&Sizes, &Classes)>) -> Result<Self, PublishError> {
+        let mut loader = EbpfLoader::new();
+        for map in WORLD_MAPS {
+            loader.map_pin_path(map, pins.map(world, map));
+        }
+        loader.map_pin_path(SHARED_MAP, pins.shared());
+        if let Some((sizes, classes)) = fresh {
+            loader
+                .map_max_entries("BUCKETS", sizes.buckets)
+                .map_max_entries("NAMES", sizes.names)
+                .map_max_entries("REFERENCES", sizes.references)
+                .map_max_entries("TURNS", sizes.references)
+                .map_max_entries("ANSWERS", sizes.answers)
+                .map_max_entries("SOAS", sizes.soas)
+                .map_max_entries("CLASS4", sizes.class4)
+                .map_max_entries("CLASS4_SPLIT", sizes.class4_split)
+                .map_max_entries("CLASS6", classes.v6.len().max(1) as u32);
+        }
+        let mut ebpf = loader.load(OBJECT).map_err(|e| PublishError::Program(chain(&e)))?;
+        xdp(&mut ebpf)?.load().map_err(|e| PublishError::Program(chain(&e)))?;
+        Ok(Self { ebpf, world })
+    }
+
+    fn fill_class6(&mut self, classes: &Classes) -> Result<(), PublishError> {
+        let failed = |e: aya::maps::MapError| PublishError::Program(format!("map CLASS6: {}", chain(&e)));
+        let Some(map) = self.ebpf.map_mut("CLASS6") else { return Ok(()) };
+        let mut trie: LpmTrie<&mut MapData, [u8; 16], u32> = LpmTrie::try_from(map).map_err(failed)?;
+        if classes.count() > 1 {
+            for (bits, address, class) in World::class6_rows(classes) {
+                trie.insert(&Key::new(bits, address), class, 0).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of the world in the pins.
+    pub fn world(&self) -> u32 {
+        self.world
+    }
+
+    /// The loaded program, for BPF_PROG_TEST_RUN.
+    pub fn xdp(&mut self) -> Result<&mut Xdp, PublishError> {
+        xdp(&mut self.ebpf)
+    }
+
+    /// A map of the object, for tests and benches.
+    pub fn map_mut(&mut self, name: &str) -> Option<&mut Map> {
+        self.ebpf.map_mut(name)
+    }
+
+    /// Maps the arrays into the memory of this process.
+    pub fn memory(&self) -> Result<Memory, PublishError> {
+        fn region<T: bytemuck::Pod>(ebpf: &Ebpf, name: &'static str) -> Result<Region<T>, PublishError> {
+            match ebpf.map(name) {
+                Some(Map::Array(data)) => Region::of_map(name, data),
+                _ => Err(PublishError::Program(format!("map {name} is not an array of the object"))),
+            }
+        }
+        Ok(Memory {
+            control: region(&self.ebpf, "CONTROL")?,
+            buckets: region(&self.ebpf, "BUCKETS")?,
+            names: region(&self.ebpf, "NAMES")?,
+            references: region(&self.ebpf, "REFERENCES")?,
+            answers: region(&self.ebpf, "ANSWERS")?,
+            soas: region(&self.ebpf, "SOAS")?,
+            class4: region(&self.ebpf, "CLASS4")?,
+            class4_split: region(&self.ebpf, "CLASS4_SPLIT")?,
+        })
+    }
+
+    /// Counters summed over all CPUs, by slot.
+    pub fn counters(&self) -> Result<Vec<u64>, PublishError> {
+        let failed = |e: aya::maps::MapError| PublishError::Program(format!("map PER_CPU: {}", chain(&e)));
+        let map = self.ebpf.map(SHARED_MAP).ok_or_else(|| PublishError::Program("no map PER_CPU".to_owned()))?;
+        let array: PerCpuArray<&MapData, Counted> = PerCpuArray::try_from(map).map_err(failed)?;
+        let cpus = array.get(&0, 0).map_err(failed)?;
+        let slots = responder_common::counters::SLOTS;
+        Ok((0..slots).map(|slot| cpus.iter().map(|cpu| cpu.0.counters[slot]).sum()).collect())
+    }
+
+    /// Instructions that the verifier looked at, where the kernel tells.
+    pub fn verified_instructions(&mut self) -> Option<u32> {
+        self.xdp().ok()?.info().ok()?.verified_instruction_count()
+    }
+
+    /// Puts the program on an interface: into the link that is pinned there, atomically, else into a new one.
+    ///
+    /// A link without its interface (removed and made again) is replaced. Returns how it is attached.
+    pub fn attach(&mut self, pins: &Pins, name: &str, mode: XdpMode) -> Result<AttachedMode, PublishError> {
+        let pin = pins.link(name);
+        if pin.exists() {
+            match self.replace(&pin) {
+                Ok(()) if state(name)?.is_some() => return Ok(state(name)?.map_or(AttachedMode::Other, |(m, _)| m)),
+                result => {
+                    let why = result.err().map_or_else(|| "its interface is gone".to_owned(), |e| e.to_string());
+                    tracing::warn!(interface = name, why, "the pinned link is of no use any more: attaching anew");
+                    remove_file(&pin)?;
+                }
+            }
+        }
+        refuse_foreign(name)?;
+        let tries: &[(Flag, &'static str)] = match mode {
+            XdpMode::Native => &[(Flag::Driver, "native")],
+            XdpMode::Generic => &[(Flag::Skb, "generic")],
+            XdpMode::Auto => &[(Flag::Driver, "native"), (Flag::Skb, "generic")],
+            XdpMode::Off => &[],
+        };
+        let mut last = None;
+        for (flag, word) in tries {
+            match self.attach_new(&pin, name, *flag) {
+                Ok(()) => return Ok(state(name)?.map_or(AttachedMode::Other, |(mode, _)| mode)),
+                Err(source) => {
+                    if mode == XdpMode::Auto {
+                        tracing::warn!(interface = name, mode = word, %source, "XDP mode is not possible: stepping down");
+                    }
+                    last = Some(PublishError::Mode { interface: name.to_owned(), mode: word, source });
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| PublishError::Program("XDP is off".to_owned())))
+    }
+
+    fn replace(&mut self, pin: &Path) -> Result<(), PublishError> {
+        let failed = |call| {
+            move |e: &(dyn std::error::Error + 'static)| PublishError::Bpf {
+                call,
+                object: pin.display().to_string(),
+                source: root_cause(e),
+            }
+        };
+        let link = PinnedLink::from_pin(pin).map_err(|e| failed("BPF_OBJ_GET")(&e))?;
+        let link = XdpLink::try_from(FdLink::from(link)).map_err(|e| failed("link type")(&e))?;
+        let program = xdp(&mut self.ebpf)?;
+        let id = program.attach_to_link(link).map_err(|e| failed("BPF_LINK_UPDATE")(&e))?;
+        // The pin keeps the link; our descriptor is not needed.
+        program.take_link(id).map_err(|e| failed("link")(&e))?;
+        Ok(())
+    }
+
+    fn attach_new(&mut self, pin: &Path, name: &str, flag: Flag) -> io::Result<()> {
+        let program = xdp(&mut self.ebpf).map_err(io::Error::other)?;
+        let id = program.attach(name, flag).map_err(|e| root_cause(&e))?;
+        let link = program.take_link(id).map_err(|e| root_cause(&e))?;
+        // An attachment by netlink cannot be pinned: it would die with this process, or outlive it uncontrolled.
+        let link = FdLink::try_from(link).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))?;
+        link.pin(pin).map_err(|e| root_cause(&e))?;
+        Ok(())
+    }
+}
+
+fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp, PublishError> {
+    ebpf.program_mut(PROGRAM)
+        .ok_or_else(|| PublishError::Program(format!("the object has no program {PROGRAM}")))?
+        .try_into()
+        .map_err(|e: aya::programs::ProgramError| PublishError::Program(chain(&e)))
+}
+
+fn state(name: &str) -> Result<Option<(AttachedMode, u32)>, PublishError> {
+    let index = interface::named(name)?.index;
+    interface::xdp_on(index).map_err(|source| PublishError::Bpf {
+        call: "RTM_GETLINK",
+        object: name.to_owned(),
+        source,
+    })
+}
+
+/// Err if the interface carries an XDP program; call it where none of ours is.
+pub fn refuse_foreign(name: &str) -> Result<(), PublishError> {
+    let Some((_, id)) = state(name)? else { return Ok(()) };
+    let names: BTreeMap<u32, String> = aya::programs::loaded_programs()
+        .flatten()
+        .map(|info| (info.id(), info.name_as_str().unwrap_or_default().to_owned()))
+        .collect();
+    let program = names.get(&id).cloned().unwrap_or_default();
+    Err(PublishError::Foreign { interface: name.to_owned(), program, id })
+}
+
+/// The world whose maps the program of a pinned link uses.
+pub fn live_world(pins: &Pins) -> Option<u32> {
+    let link = pins.linked().into_iter().find_map(|name| PinnedLink::from_pin(pins.link(&name)).ok())?;
+    let program = FdLink::from(link).info().ok()?.program_id();
+    let maps = aya::programs::loaded_programs()
+        .flatten()
+        .find(|info| info.id() == program)
+        .and_then(|info| info.map_ids().ok().flatten())?;
+    pins.worlds().into_iter().find(|world| {
+        let control = MapData::from_pin(pins.map(*world, "CONTROL")).and_then(|map| map.info());
+        control.is_ok_and(|info| maps.contains(&info.id()))
+    })
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+/// The system's reason at the bottom of an error.
+fn root_cause(error: &(dyn std::error::Error + 'static)) -> io::Error {
+    let mut cause = Some(error);
+    while let Some(inner) = cause {
+        if let Some(code) = inner.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+            return io::Error::from_raw_os_error(code);
+        }
+        cause = inner.source();
+    }
+    io::Error::other(chain(error))
+}

@@ -1,0 +1,147 @@
+//! Where the kernel objects are pinned, so that they outlive the daemon.
+//!
+//! ```text
+//! <pin_path>/v1/PER_CPU              counters, shared by all worlds
+//! <pin_path>/v1/link-<interface>     removing this file takes the program off the interface
+//! <pin_path>/v1/world-<n>/<MAP>      the maps of one world
+//! ```
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use responder_common::layout::LAYOUT_VERSION;
+
+use super::PublishError;
+
+/// Maps of a world.
+pub const WORLD_MAPS: [&str; 10] = [
+    "CONTROL",
+    "BUCKETS",
+    "NAMES",
+    "REFERENCES",
+    "ANSWERS",
+    "SOAS",
+    "CLASS4",
+    "CLASS4_SPLIT",
+    "CLASS6",
+    "TURNS",
+];
+
+/// Map that all worlds share.
+pub const SHARED_MAP: &str = "PER_CPU";
+
+/// The folder of this layout version.
+#[derive(Clone, Debug)]
+pub struct Pins {
+    folder: PathBuf,
+}
+
+impl Pins {
+    /// Makes the folder, readable by this user alone: who can write the maps owns every answer.
+    pub fn open(pin_path: &Path) -> Result<Self, PublishError> {
+        let folder = pin_path.join(format!("v{LAYOUT_VERSION}"));
+        let mut above = pin_path;
+        while !above.exists() {
+            above = above.parent().unwrap_or(Path::new("/"));
+        }
+        let is_bpffs = statfs(above).is_ok_and(|s| s.filesystem_type() == BPF_FS_MAGIC);
+        if !is_bpffs {
+            return Err(PublishError::NotBpffs { path: pin_path.to_owned() });
+        }
+        let pins = Self { folder };
+        pins.make(&pins.folder)?;
+        Ok(pins)
+    }
+
+    fn make(&self, folder: &Path) -> Result<(), PublishError> {
+        use std::os::unix::fs::DirBuilderExt;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|source| PublishError::Pin { path: folder.to_owned(), source })
+    }
+
+    /// Pin of the counters.
+    pub fn shared(&self) -> PathBuf {
+        self.folder.join(SHARED_MAP)
+    }
+
+    /// Pin of the link on an interface. Interface names may hold dots, which a BPF file system does not take.
+    pub fn link(&self, interface: &str) -> PathBuf {
+        self.folder.join(format!("link-{}", interface.replace('.', "%")))
+    }
+
+    /// Pin of a map.
+    pub fn map(&self, world: u32, map: &str) -> PathBuf {
+        self.world(world).join(map)
+    }
+
+    fn world(&self, world: u32) -> PathBuf {
+        self.folder.join(format!("world-{world}"))
+    }
+
+    /// Numbers of the worlds that are there, whole or not.
+    pub fn worlds(&self) -> Vec<u32> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let number = |name: String| name.strip_prefix("world-")?.parse().ok();
+        let mut out: Vec<u32> = entries.filter_map(|e| number(e.file_name().into_string().ok()?)).collect();
+        out.sort_unstable();
+        out
+    }
+
+    /// Interfaces with a link of ours.
+    pub fn linked(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries
+            .filter_map(|e| Some(e.file_name().into_string().ok()?.strip_prefix("link-")?.replace('%', ".")))
+            .collect()
+    }
+
+    /// Makes the folder of a new world.
+    pub fn make_world(&self) -> Result<u32, PublishError> {
+        let world = self.worlds().last().map_or(0, |last| last + 1);
+        self.make(&self.world(world))?;
+        Ok(world)
+    }
+
+    /// Removes the pins of a world.
+    pub fn remove_world(&self, world: u32) -> Result<(), PublishError> {
+        remove_all(&self.world(world))
+    }
+
+    /// Removes everything: the program leaves its interfaces.
+    pub fn remove(&self) -> Result<(), PublishError> {
+        // Links first: a program without its maps' pins still answers, a half-removed folder must not hold a link.
+        for interface in self.linked() {
+            remove_file(&self.link(&interface))?;
+        }
+        remove_all(&self.folder)?;
+        if let Some(parent) = self.folder.parent() {
+            // Another layout version may still be there.
+            let _ = fs::remove_dir(parent);
+        }
+        Ok(())
+    }
+}
+
+/// Removes a pin that may be gone already.
+pub fn remove_file(path: &Path) -> Result<(), PublishError> {
+    gone(fs::remove_file(path), path)
+}
+
+fn remove_all(folder: &Path) -> Result<(), PublishError> {
+    gone(fs::remove_dir_all(folder), folder)
+}
+
+fn gone(result: io::Result<()>, path: &Path) -> Result<(), PublishError> {
+    match result {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(PublishError::Pin { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}

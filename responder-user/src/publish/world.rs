@@ -1,0 +1,413 @@
+//! One world: a set of maps with one numbering of owners and classes, written by one table, read by anyone.
+
+use std::{
+    cell::Cell,
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    mem::offset_of,
+    net::{IpAddr, Ipv6Addr},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use responder_common::{
+    class,
+    layout::{
+        AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, SLOT_MASK, Soa, WAYS, reference_slot,
+    },
+    limits::{MAX_INTERFACES, MAX_LISTEN},
+    lookup,
+};
+
+use super::{
+    PublishError,
+    grace::Reclaimer,
+    table::{Memory, Sizes, Table},
+};
+use crate::{
+    compile::{Columns, Compiled, answer::says_same, class::Classes, number::Side},
+    model::DnsName,
+};
+
+/// What the control words say beside the table itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// Listening IPv4 addresses.
+    pub listen4: [u64; MAX_LISTEN],
+    /// Listening IPv6 addresses.
+    pub listen6: [Listen6; MAX_LISTEN],
+    /// Interfaces.
+    pub interfaces: [Interface; MAX_INTERFACES],
+    /// Zero: never stale.
+    pub max_stale: Duration,
+}
+
+/// A random number for the key of a hash.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    // `RandomState` is keyed from the operating system's generator, differently each time.
+    RandomState::new().hash_one(std::time::Instant::now())
+}
+
+/// The sizes that a configuration needs. `grow` doubles the room, once for each failed try.
+pub fn sizes(compiled: &Compiled, grow: u32) -> Sizes {
+    let references = compiled.numbering.total() as usize;
+    // Sets are shared by the classes of an owner that get the same answer; most owners have few different ones.
+    let sides = references.min(compiled.owners.list.len() * 2 * 16);
+    Sizes::for_contents(
+        compiled.names.fast.len() << grow,
+        references,
+        sides,
+        compiled.soas.len(),
+        compiled.classes.count(),
+        compiled.classes.splits(),
+    )
+}
+
+/// The writer's side of a world.
+pub struct World {
+    table: Table,
+    classes: Arc<Classes>,
+    generation: u64,
+}
+
+impl World {
+    /// Fills fresh memory: control words, classes, zones, names. Answers come by [`World::publish`].
+    pub fn fill(
+        memory: Memory,
+        compiled: &Compiled,
+        surroundings: &Surroundings,
+        reclaimer: Reclaimer,
+        generation: u64,
+    ) -> Result<Self, PublishError> {
+        let memory = Arc::new(memory);
+        let control = Control {
+            hash_seed: random(),
+            hash_multiplier: random() | 1,
+            bucket_mask: memory.buckets.len() - 1,
+            layout: LAYOUT_VERSION,
+            generation,
+            heartbeat: 0,
+            max_stale: surroundings.max_stale.as_nanos() as u64,
+            classes: compiled.classes.count() as u32,
+            class6_default: u32::from(compiled.classes.class_of(IpAddr::V6(Ipv6Addr::UNSPECIFIED))),
+            fingerprint: compiled.fingerprint,
+            listen4: surroundings.listen4,
+            interfaces: surroundings.interfaces,
+            listen6: surroundings.listen6,
+        };
+        store_words(memory.control.words(0).unwrap_or_default(), &control);
+        for (slot, soa) in compiled.soas.iter().enumerate() {
+            store_words(memory.soas.words(slot as u32).unwrap_or_default(), soa);
+        }
+        if compiled.classes.count() > 1 {
+            fill_classes(&memory, &compiled.classes);
+        }
+        let mut table = Table::empty(memory, reclaimer);
+        for (name, entry) in &compiled.names.fast {
+            table.put_name(name.wire(), *entry)?;
+        }
+        let mut world = Self { table, classes: compiled.classes.clone(), generation };
+        world.beat();
+        Ok(world)
+    }
+
+    /// Takes over what another daemon wrote, if it has the same numbering.
+    pub fn adopt(memory: Memory, compiled: &Compiled, reclaimer: Reclaimer) -> Option<Self> {
+        let memory = Arc::new(memory);
+        let control = memory.control_copy();
+        if control.layout != LAYOUT_VERSION
+            || control.fingerprint != compiled.fingerprint
+            || control.bucket_mask != memory.buckets.len() - 1
+            || memory.references.len() < compiled.numbering.total()
+        {
+            return None;
+        }
+        let table = Table::adopt(memory, reclaimer);
+        Some(Self { table, classes: compiled.classes.clone(), generation: control.generation })
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// For the proof and the benches, which write without decisions.
+    #[doc(hidden)]
+    pub fn table_mut(&mut self) -> &mut Table {
+        &mut self.table
+    }
+
+    /// Generation of the last publish.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Makes the names equal to the configuration's. Returns how many were put in or changed, and taken out.
+    pub fn reconcile_names(&mut self, compiled: &Compiled) -> Result<(usize, usize), PublishError> {
+        let mut put = 0;
+        for (name, entry) in &compiled.names.fast {
+            put += usize::from(self.table.put_name(name.wire(), *entry)?);
+        }
+        let names = &compiled.names.fast;
+        let is_gone = |wire: &[u8]| names.binary_search_by(|(name, _)| name.wire().cmp(wire)).is_err();
+        let gone: Vec<Vec<u8>> = self
+            .table
+            .live_names()
+            .filter_map(|(_, slot)| self.table.memory().names.get(slot))
+            .map(|entry| bytemuck::cast_slice::<u64, u8>(&entry.name)[..usize::from(entry.name_len)].to_vec())
+            .filter(|wire| is_gone(wire))
+            .collect();
+        let removed = gone.iter().filter(|wire| self.table.remove_name(wire)).count();
+        self.table.end_batch();
+        Ok((put, removed))
+    }
+
+    /// Publishes what differs of one owner and type. Returns how many references changed.
+    ///
+    /// A column that is None keeps what it has: after a restart the old answers hold until checks have spoken.
+    pub fn publish(&mut self, side: Side, columns: &Columns, generation: u64) -> Result<usize, PublishError> {
+        let mut changed = 0;
+        // Classes that get the same new answer share its slot.
+        let mut staged: HashMap<u64, Vec<u32>> = HashMap::new();
+        for (column, set) in columns.iter().enumerate() {
+            let Some(set) = set else { continue };
+            let index = side.base + column as u32;
+            if self.table.answer(index).is_some_and(|current| says_same(current, set)) {
+                continue;
+            }
+            let hash = content_hash(set);
+            let memory = self.table.memory().clone();
+            let same = |slot: &&u32| memory.answers.get(**slot).is_some_and(|other| says_same(other, set));
+            let slot = if let Some(slot) = staged.get(&hash).and_then(|list| list.iter().find(same)) {
+                *slot
+            } else {
+                let set = AnswerSet { generation, made_for: side.base, ..**set };
+                let slot = self.table.stage_answer(&set)?;
+                staged.entry(hash).or_default().push(slot);
+                slot
+            };
+            self.table.point(index, slot);
+            changed += 1;
+        }
+        Ok(changed)
+    }
+
+    /// Ends a batch of publishes: the generation is visible, retired slots start their wait.
+    pub fn end_batch(&mut self, generation: u64) {
+        self.generation = generation;
+        self.word(offset_of!(Control, generation)).store(generation, Ordering::Release);
+        self.table.end_batch();
+    }
+
+    /// A sign of life for `xdp.max_stale`.
+    pub fn beat(&mut self) {
+        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+        if let Ok(now) = now {
+            let nanoseconds = now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64;
+            self.word(offset_of!(Control, heartbeat)).store(nanoseconds, Ordering::Release);
+        }
+    }
+
+    /// Follows addresses, interfaces and the staleness limit. A row that changes its address is unused in between.
+    pub fn surround(&mut self, new: &Surroundings) {
+        self.word(offset_of!(Control, max_stale)).store(new.max_stale.as_nanos() as u64, Ordering::Release);
+        for (i, listen) in new.listen4.iter().enumerate() {
+            self.word(offset_of!(Control, listen4) + i * 8).store(*listen, Ordering::Release);
+        }
+        for (i, row) in new.listen6.iter().enumerate() {
+            let at = offset_of!(Control, listen6) + i * size_of::<Listen6>();
+            self.replace_row(at, &[row.address[0], row.address[1]], row.port, 16);
+        }
+        for (i, row) in new.interfaces.iter().enumerate() {
+            let at = offset_of!(Control, interfaces) + i * size_of::<Interface>();
+            self.replace_row(at + 8, &[row.ifindex], row.mac, usize::MAX - 7);
+        }
+    }
+
+    /// Rows of several words: the word that marks a row as used is cleared first and stored last. `key_offset` counts
+    /// from `at`, wrapping.
+    fn replace_row(&self, at: usize, values: &[u64], key: u64, key_offset: usize) {
+        let key_word = self.word(at.wrapping_add(key_offset));
+        let same = key_word.load(Ordering::Acquire) == key
+            && values.iter().enumerate().all(|(i, v)| self.word(at + i * 8).load(Ordering::Acquire) == *v);
+        if same {
+            return;
+        }
+        key_word.store(0, Ordering::Release);
+        for (i, value) in values.iter().enumerate() {
+            self.word(at + i * 8).store(*value, Ordering::Release);
+        }
+        key_word.store(key, Ordering::Release);
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        self.table.memory().control_word(offset)
+    }
+
+    /// A reader for workers, with rotation counters for so many of them.
+    pub fn reader(&self, readers: usize) -> Reader {
+        let references = self.table.memory().references.len() as usize;
+        let turns = || (0..references).map(|_| AtomicU32::new(0)).collect();
+        Reader {
+            memory: self.table.memory().clone(),
+            control: self.table.memory().control_copy(),
+            classes: self.classes.clone(),
+            turns: (0..readers.max(1)).map(|_| turns()).collect(),
+        }
+    }
+
+    /// The IPv6 prefixes of the class trie, as keys and values of the map.
+    pub fn class6_rows(classes: &Classes) -> impl Iterator<Item = (u32, [u8; 16], u32)> {
+        classes
+            .v6
+            .iter()
+            .map(|(net, class)| (u32::from(net.prefix_len()), net.network().octets(), u32::from(*class)))
+    }
+
+    /// True if the name is in the table.
+    pub fn has_name(&self, name: &DnsName) -> bool {
+        self.table.entry(name.wire()).is_some()
+    }
+}
+
+fn content_hash(set: &AnswerSet) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let plain = AnswerSet { generation: 0, made_for: 0, ..*set };
+    bytemuck::bytes_of(&plain).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn store_words<T: bytemuck::Pod>(words: &[AtomicU64], value: &T) {
+    let octets = bytemuck::bytes_of(value);
+    for (word, octets) in words.iter().zip(octets.chunks_exact(8)) {
+        word.store(u64::from_ne_bytes(octets.try_into().unwrap_or_default()), Ordering::Release);
+    }
+}
+
+/// Fills the DIR-24-8 table. Nobody reads it yet.
+fn fill_classes(memory: &Memory, classes: &Classes) {
+    let set = |region: &super::region::Region<u64>, element: u32, lane: u32, number: u32| {
+        if let Some(word) = region.word(element, 0) {
+            let shift = lane * 16;
+            let old = word.load(Ordering::Relaxed) & !(0xffff << shift);
+            word.store(old | (u64::from(number) << shift), Ordering::Relaxed);
+        }
+    };
+    let count = classes.count() as u32;
+    let mut split = 0;
+    let mut open: Option<u32> = None;
+    for (first, last, class) in &classes.v4 {
+        let (mut at, last, class) = (first.to_bits(), last.to_bits(), u32::from(*class));
+        loop {
+            let block = at >> 8;
+            let end = last.min((block << 8) | 0xff);
+            let (element, lane) = class::direct_place(at);
+            if at & 0xff == 0 && end & 0xff == 0xff {
+                set(&memory.class4, element, lane, class);
+            } else {
+                if open != Some(block) {
+                    open = Some(block);
+                    set(&memory.class4, element, lane, count + split);
+                    split += 1;
+                }
+                for address in at..=end {
+                    let (element, lane) = class::split_place(split - 1, address);
+                    set(&memory.class4_split, element, lane, class);
+                }
+            }
+            match end.checked_add(1) {
+                Some(next) if end < last => at = next,
+                _ => break,
+            }
+        }
+    }
+}
+
+thread_local! {
+    static READER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Tells [`Reader::turn`] whose thread this is: 0 for the first worker.
+pub fn set_reader(index: usize) {
+    READER.set(index);
+}
+
+/// A world as workers see it: the same memory as the kernel's, or plain memory.
+pub struct Reader {
+    memory: Arc<Memory>,
+    control: Control,
+    classes: Arc<Classes>,
+    turns: Vec<Box<[AtomicU32]>>,
+}
+
+impl Reader {
+    /// The rotation counters of one reader; tests set them to what the kernel's are.
+    pub fn turns(&self, reader: usize) -> &[AtomicU32] {
+        self.turns.get(reader).map_or(&[], |turns| turns)
+    }
+
+    /// The slot that a reference leads to, for tests that follow an answer to its set.
+    pub fn slot(&self, index: u32) -> Option<u32> {
+        lookup::World::reference(self, index).map(reference_slot)
+    }
+}
+
+impl lookup::World for Reader {
+    type Line = u32;
+
+    fn control(&self) -> &Control {
+        &self.control
+    }
+
+    fn line(&self, bucket: u32) -> Option<u32> {
+        (bucket < self.memory.buckets.len()).then_some(bucket)
+    }
+
+    fn way(&self, line: u32, way: usize) -> u64 {
+        self.memory.buckets.word(line, way % WAYS).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    fn entry(&self, slot: u32) -> Option<&NameEntry> {
+        self.memory.names.get(slot & SLOT_MASK as u32)
+    }
+
+    fn reference(&self, index: u32) -> Option<u64> {
+        self.memory.references.word(index, 0).map(|word| word.load(Ordering::Acquire))
+    }
+
+    fn set(&self, slot: u32) -> Option<&AnswerSet> {
+        self.memory.answers.get(slot)
+    }
+
+    fn soa(&self, slot: u32) -> Option<&Soa> {
+        self.memory.soas.get(slot)
+    }
+
+    fn class_direct(&self, element: u32) -> Option<u64> {
+        self.memory.class4.word(element, 0).map(|word| word.load(Ordering::Relaxed))
+    }
+
+    fn class_split(&self, element: u32) -> Option<u64> {
+        self.memory.class4_split.word(element, 0).map(|word| word.load(Ordering::Relaxed))
+    }
+
+    fn class6(&self, key: &Class6Key) -> Option<u32> {
+        Some(u32::from(self.classes.class_of(IpAddr::from(key.address))))
+    }
+
+    fn turn(&self, index: u32) -> Option<u32> {
+        // Only this reader's thread changes its counters, so a load and a store lose nothing.
+        let turn = self.turns.get(READER.get()).or(self.turns.first())?.get(index as usize)?;
+        let now = turn.load(Ordering::Relaxed);
+        turn.store(now.wrapping_add(1), Ordering::Relaxed);
+        Some(now)
+    }
+
+    fn generation(&self) -> u64 {
+        self.memory.control_word(offset_of!(Control, generation)).load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,366 @@
+//! The writer: one world in force, in the kernel's maps or in plain memory, and the flip to the next one.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use super::{
+    PublishError,
+    attach::{self, Program},
+    grace::{KernelGrace, Reclaimer},
+    interface::{self, HostInterface},
+    pin::{Pins, remove_file},
+    table::Memory,
+    world::{Reader, Surroundings, World, sizes},
+};
+use crate::{
+    compile::{Columns, Compiled, number::Side},
+    model::{
+        Settings,
+        settings::{OnExit, XdpMode},
+    },
+};
+
+/// Returns when no worker holds anything that it read before the call.
+pub type WorkersDone = Arc<dyn Fn() + Send + Sync>;
+
+/// An interface with our program on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// Interface.
+    pub name: String,
+    /// native or generic; None: not attached.
+    pub mode: Option<&'static str>,
+    /// Up with a carrier.
+    pub is_up: bool,
+}
+
+/// How a writer began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With an empty world.
+    Fresh,
+    /// With the world of a former daemon, whose answers hold until decisions replace them.
+    Adopted {
+        /// Names put in or changed.
+        put: usize,
+        /// Names taken out.
+        removed: usize,
+    },
+}
+
+/// A world and, in the kernel lane, its program.
+struct Lane {
+    world: World,
+    program: Option<Program>,
+}
+
+/// The one writer.
+pub struct Writer {
+    lane: Lane,
+    pins: Option<Pins>,
+    attached: Vec<Attached>,
+    workers_done: WorkersDone,
+}
+
+/// A world that is filled but not in force yet.
+pub struct Next(Lane);
+
+impl Writer {
+    /// Takes over the pinned world, if there is one with the same numbering; else fills a new one. Nothing is attached
+    /// that was not attached before.
+    pub fn open(
+        settings: &Settings,
+        compiled: &Compiled,
+        workers_done: WorkersDone,
+    ) -> Result<(Self, Start), PublishError> {
+        let pins = open_pins(settings)?;
+        let attached = Vec::new();
+        if let Some(pins) = &pins {
+            foreign_check(pins, settings)?;
+            if let Some((lane, start)) = adopt(pins, compiled, settings, &workers_done)? {
+                return Ok((Self { lane, pins: Some(pins.clone()), attached, workers_done }, start));
+            }
+        }
+        match fresh(pins.as_ref(), settings, compiled, &workers_done, 0) {
+            Ok(lane) => Ok((Self { lane, pins, attached, workers_done }, Start::Fresh)),
+            Err(error) if settings.xdp.mode == XdpMode::Auto && pins.is_some() => {
+                tracing::warn!(%error, "XDP is not possible: stepping down to sockets only");
+                let lane = fresh(None, settings, compiled, &workers_done, 0)?;
+                Ok((Self { lane, pins: None, attached, workers_done }, Start::Fresh))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The world in force.
+    pub fn world(&self) -> &World {
+        &self.lane.world
+    }
+
+    /// The world in force, to write.
+    pub fn world_mut(&mut self) -> &mut World {
+        &mut self.lane.world
+    }
+
+    /// The program, in the kernel lane.
+    pub fn program_mut(&mut self) -> Option<&mut Program> {
+        self.lane.program.as_mut()
+    }
+
+    /// True if packets can be answered by XDP.
+    pub fn is_kernel(&self) -> bool {
+        self.lane.program.is_some()
+    }
+
+    /// How the program is attached.
+    pub fn attached(&self) -> &[Attached] {
+        &self.attached
+    }
+
+    /// Puts the program on every interface of the configuration, and takes it off every other one.
+    pub fn attach(&mut self, settings: &Settings) -> Result<(), PublishError> {
+        let (Some(pins), Some(program)) = (&self.pins, &mut self.lane.program) else { return Ok(()) };
+        let mut attached = Vec::new();
+        for name in &settings.xdp.interfaces {
+            let mode = match program.attach(pins, name, settings.xdp.mode) {
+                Ok(mode) => Some(mode.name()),
+                Err(error @ PublishError::Foreign { .. }) => return Err(error),
+                Err(error) if settings.xdp.mode == XdpMode::Auto => {
+                    tracing::warn!(interface = name, %error, "XDP is not possible on this interface: sockets answer");
+                    None
+                }
+                Err(error) => return Err(error),
+            };
+            let is_up = interface::named(name).is_ok_and(|i| i.is_up);
+            attached.push(Attached { name: name.clone(), mode, is_up });
+        }
+        for name in pins.linked() {
+            if !settings.xdp.interfaces.contains(&name) {
+                remove_file(&pins.link(&name))?;
+            }
+        }
+        self.attached = attached;
+        Ok(())
+    }
+
+    /// A new world for a configuration with another numbering. Publish its answers, then [`Writer::flip`].
+    pub fn prepare(&self, settings: &Settings, compiled: &Compiled) -> Result<Next, PublishError> {
+        let generation = self.lane.world.generation();
+        fresh(self.pins.as_ref(), settings, compiled, &self.workers_done, generation).map(Next)
+    }
+
+    /// Puts a prepared world in force: each link gets the new program in one atomic step. On an error the old world
+    /// stays in force where it was not replaced yet; both answer from a whole plan.
+    pub fn flip(&mut self, next: Next, settings: &Settings) -> Result<(), PublishError> {
+        let old = std::mem::replace(&mut self.lane, next.0);
+        let result = self.attach(settings);
+        if result.is_err() {
+            let new = std::mem::replace(&mut self.lane, old);
+            // Links that have the new program already go back.
+            if let Err(error) = self.attach(settings) {
+                tracing::error!(%error, "cannot go back to the old program everywhere");
+            }
+            self.discard(new);
+            return result;
+        }
+        self.discard(old);
+        Ok(())
+    }
+
+    /// Gives up a prepared world.
+    pub fn abandon(&self, next: Next) {
+        self.discard(next.0);
+    }
+
+    /// Removes the pins of a world that is not in force. The kernel frees its maps when the last program is done.
+    fn discard(&self, lane: Lane) {
+        if let (Some(pins), Some(program)) = (&self.pins, &lane.program)
+            && let Err(error) = pins.remove_world(program.world())
+        {
+            tracing::warn!(%error, "cannot remove the pins of the old world");
+        }
+    }
+
+    /// Publishes what differs of one owner and type in the world in force.
+    pub fn publish(&mut self, side: Side, columns: &Columns, generation: u64) -> Result<usize, PublishError> {
+        self.lane.world.publish(side, columns, generation)
+    }
+
+    /// Counters of the program by slot; none without it.
+    pub fn counters(&self) -> Vec<u64> {
+        self.lane.program.as_ref().and_then(|program| program.counters().ok()).unwrap_or_default()
+    }
+
+    /// A reader of the world in force.
+    pub fn reader(&self, readers: usize) -> Reader {
+        self.lane.world.reader(readers)
+    }
+
+    /// Ends: with `detach` everything is removed from the kernel, with `keep` it goes on answering.
+    pub fn close(mut self, on_exit: OnExit) -> Result<(), PublishError> {
+        match (on_exit, &self.pins) {
+            (OnExit::Detach, Some(pins)) => pins.remove(),
+            (OnExit::Keep, _) => {
+                self.lane.world.beat();
+                Ok(())
+            }
+            (OnExit::Detach, None) => Ok(()),
+        }
+    }
+}
+
+impl Next {
+    /// Publishes into the prepared world.
+    pub fn publish(&mut self, side: Side, columns: &Columns, generation: u64) -> Result<usize, PublishError> {
+        self.0.world.publish(side, columns, generation)
+    }
+
+    /// Ends the batch.
+    pub fn end_batch(&mut self, generation: u64) {
+        self.0.world.end_batch(generation);
+    }
+}
+
+/// The pins, if XDP is wanted and a BPF file system is there; else what a former daemon pinned is removed, so that it
+/// does not go on answering beside us.
+fn open_pins(settings: &Settings) -> Result<Option<Pins>, PublishError> {
+    let xdp = &settings.xdp;
+    if xdp.mode == XdpMode::Off || xdp.interfaces.is_empty() {
+        if xdp.pin_path.exists() {
+            Pins::open(&xdp.pin_path)?.remove()?;
+        }
+        return Ok(None);
+    }
+    match Pins::open(&xdp.pin_path) {
+        Ok(pins) => Ok(Some(pins)),
+        Err(error) if xdp.mode == XdpMode::Auto => {
+            tracing::warn!(%error, "XDP is not possible: stepping down to sockets only");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn foreign_check(pins: &Pins, settings: &Settings) -> Result<(), PublishError> {
+    for name in &settings.xdp.interfaces {
+        if !pins.link(name).exists() {
+            attach::refuse_foreign(name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Addresses and interfaces as they are now.
+pub fn surroundings(settings: &Settings) -> Result<Surroundings, PublishError> {
+    let ours: Vec<HostInterface> =
+        settings.xdp.interfaces.iter().map(|name| interface::named(name)).collect::<Result<_, _>>()?;
+    let listen: &[SocketAddr] = &settings.listen;
+    let (listen4, listen6) = interface::listen_words(listen, &ours)?;
+    let interfaces = interface::interface_words(&ours)?;
+    Ok(Surroundings { listen4, listen6, interfaces, max_stale: settings.xdp.max_stale })
+}
+
+fn reclaimer(is_kernel: bool, workers_done: &WorkersDone) -> Result<Reclaimer, PublishError> {
+    let workers_done = workers_done.clone();
+    if !is_kernel {
+        return Reclaimer::start(move || {
+            workers_done();
+            Ok(())
+        });
+    }
+    let grace = KernelGrace::new()?;
+    Reclaimer::start(move || {
+        grace.wait()?;
+        workers_done();
+        Ok(())
+    })
+}
+
+/// A name that finds no place asks for another key and more buckets; that often is enough for anything.
+const TRIES: u32 = 4;
+
+fn fresh(
+    pins: Option<&Pins>,
+    settings: &Settings,
+    compiled: &Compiled,
+    workers_done: &WorkersDone,
+    generation: u64,
+) -> Result<Lane, PublishError> {
+    let around = if pins.is_some() {
+        surroundings(settings)?
+    } else {
+        surroundings_without(settings)
+    };
+    let mut grow = 0;
+    loop {
+        let sizes = sizes(compiled, grow);
+        let program = pins.map(|pins| Program::create(pins, &sizes, &compiled.classes)).transpose()?;
+        let filled = program
+            .as_ref()
+            .map_or_else(|| Memory::plain(&sizes), Program::memory)
+            .and_then(|memory| {
+                let reclaimer = reclaimer(program.is_some(), workers_done)?;
+                World::fill(memory, compiled, &around, reclaimer, generation)
+            });
+        match filled {
+            Ok(world) => return Ok(Lane { world, program }),
+            Err(error) => {
+                if let (Some(pins), Some(program)) = (pins, &program) {
+                    pins.remove_world(program.world())?;
+                }
+                grow += 1;
+                if !matches!(error, PublishError::NoPlace { .. }) || grow == TRIES {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// Without XDP nobody compares addresses.
+fn surroundings_without(settings: &Settings) -> Surroundings {
+    use bytemuck::Zeroable;
+    Surroundings {
+        listen4: Zeroable::zeroed(),
+        listen6: Zeroable::zeroed(),
+        interfaces: Zeroable::zeroed(),
+        max_stale: settings.xdp.max_stale,
+    }
+}
+
+fn adopt(
+    pins: &Pins,
+    compiled: &Compiled,
+    settings: &Settings,
+    workers_done: &WorkersDone,
+) -> Result<Option<(Lane, Start)>, PublishError> {
+    let live = attach::live_world(pins);
+    // Worlds that were prepared by a daemon that died, and all of them when nothing answers from any.
+    for world in pins.worlds() {
+        if live != Some(world) {
+            pins.remove_world(world)?;
+        }
+    }
+    let Some(live) = live else { return Ok(None) };
+    let program = match Program::over(pins, live) {
+        Ok(program) => program,
+        Err(error) => {
+            tracing::warn!(%error, "cannot take over the pinned maps: building a new world");
+            return Ok(None);
+        }
+    };
+    // Slots that the former daemon had retired may still be read.
+    KernelGrace::new()?.wait()?;
+    let reclaimer = reclaimer(true, workers_done)?;
+    let Some(mut world) = World::adopt(program.memory()?, compiled, reclaimer) else { return Ok(None) };
+    world.beat();
+    match world.reconcile_names(compiled) {
+        Ok((put, removed)) => {
+            world.surround(&surroundings(settings)?);
+            Ok(Some((Lane { world, program: Some(program) }, Start::Adopted { put, removed })))
+        }
+        Err(error) => {
+            tracing::info!(%error, "the pinned maps are too small: building a new world");
+            Ok(None)
+        }
+    }
+}
