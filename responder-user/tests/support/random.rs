@@ -230,3 +230,21 @@ pub fn case(undecided: bool) -> impl Strategy<Value = (Model, Snapshot, Question
         (Just(model), snapshot, question)
     })
 }
+
+/// One virtual server with static proximity over services that are all located, some with coordinates, and clients in
+/// many places: what [`model`] seldom brings together.
+pub fn proximity_model() -> impl Strategy<Value = Model> {
+    let located = (place(), coordinates()).prop_map(|(location, coordinates)| {
+        let base = super::service("", None, &[]);
+        Service { location: Some(location), coordinates, ..base }
+    });
+    (vec(located, 2..5), vec(range(), 2..9)).prop_map(|(mut services, custom)| {
+        for (i, service) in services.iter_mut().enumerate() {
+            service.addresses = vec![near(true, 0xf00 + i as u32)];
+        }
+        let bound = (0..services.len() as u32).map(super::bound).collect();
+        let vservers = vec![super::vserver("", Method::StaticProximity, bound)];
+        let locations = LocationTable { custom, ..LocationTable::default() };
+        assemble(services, vservers, locations, Vec::new())
+    })
+}
