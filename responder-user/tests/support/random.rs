@@ -17,7 +17,12 @@ use responder_user::{
 pub fn config() -> ProptestConfig {
     let cases = if std::env::var_os("RESPONDER_FULL").is_some() { 100_000 } else { 256 };
     let beside = FileFailurePersistence::WithSource("proptest-regressions");
-    ProptestConfig { cases, failure_persistence: Some(Box::new(beside)), ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        max_global_rejects: cases * 10,
+        failure_persistence: Some(Box::new(beside)),
+        ..ProptestConfig::default()
+    }
 }
 
 /// Addresses of clients: 10.0.0.0/20 and 2001:db8::/116, and now and then another.
@@ -172,7 +177,7 @@ fn assemble(
         model.actions.push(DnsAction { name: format!("a{i}"), kind });
         model.policies.push(DnsPolicy {
             name: format!("p{i}"),
-            rule_text: format!("{rule:?}"),
+            rule_text: super::written(&rule),
             rule,
             action: ActionId(i as u32),
             priority: (i as u32 + 1) * 5,
