@@ -3,3 +3,5 @@
 //! The modules in the order in which data moves; a module imports only those above it and `responder_common`.
 
 pub mod model;
+
+pub mod clock;
