@@ -5,3 +5,5 @@
 pub mod model;
 
 pub mod clock;
+
+pub mod health;
