@@ -10,23 +10,54 @@ use crate::{
 /// Octets of an OPT record without options.
 pub const OPT_LEN: usize = 11;
 
-/// What a well-formed OPT record of version 0 says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Edns {
-    /// Payload size of the client, at least 512 (RFC 6891 6.2.3).
-    pub payload: u16,
-    /// DNSSEC OK, echoed (RFC 3225).
-    pub dnssec_ok: bool,
-}
+/// What the OPT record of a query says, or that there is none: one word, so that it can be handed on as a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edns(usize);
 
 impl Edns {
-    /// Octets that a UDP reply to this client may have.
+    const PRESENT: usize = 1 << 16;
+    const DNSSEC_OK: usize = 1 << 17;
+
+    /// A query without OPT.
+    pub const ABSENT: Self = Self(0);
+
+    /// An OPT of version 0.
     #[inline(always)]
-    pub fn limit(edns: Option<Self>) -> usize {
-        match edns {
-            None => PLAIN_PAYLOAD as usize,
-            Some(edns) if edns.payload < EDNS_PAYLOAD => edns.payload as usize,
-            Some(_) => EDNS_PAYLOAD as usize,
+    pub const fn new(payload: u16, dnssec_ok: bool) -> Self {
+        Self(payload as usize | Self::PRESENT | if dnssec_ok { Self::DNSSEC_OK } else { 0 })
+    }
+
+    /// See [`Source::forget`].
+    #[inline(always)]
+    pub(crate) fn forget<S: Source + ?Sized>(self, source: &S) -> Self {
+        Self(source.forget(self.0))
+    }
+
+    /// True if the query had an OPT; then the reply has one (RFC 6891 6.1.1).
+    #[inline(always)]
+    pub const fn is_present(self) -> bool {
+        self.0 & Self::PRESENT != 0
+    }
+
+    /// Payload size as the client wrote it; 0 without OPT.
+    #[inline(always)]
+    pub const fn payload(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// DNSSEC OK, echoed (RFC 3225).
+    #[inline(always)]
+    pub const fn dnssec_ok(self) -> bool {
+        self.0 & Self::DNSSEC_OK != 0
+    }
+
+    /// Octets that a UDP reply to this client may have: at least 512 (RFC 6891 6.2.3), at most 1232.
+    #[inline(always)]
+    pub const fn limit(self) -> usize {
+        match self.payload() {
+            payload if payload < PLAIN_PAYLOAD => PLAIN_PAYLOAD as usize,
+            payload if payload < EDNS_PAYLOAD => payload as usize,
+            _ => EDNS_PAYLOAD as usize,
         }
     }
 }
@@ -57,11 +88,9 @@ pub fn parse<S: Source + ?Sized>(source: &S, at: usize) -> Result<Edns, Counter>
         return Err(if end < source.len() { Counter::PassTrailing } else { Counter::PassOpt });
     }
     walk(source, at + OPT_LEN, end)?;
-    let payload = u16::from_be((head >> 24) as u16);
-    Ok(Edns {
-        payload: if payload < PLAIN_PAYLOAD { PLAIN_PAYLOAD } else { payload },
-        dnssec_ok: head >> 63 != 0,
-    })
+    // Nothing else may branch here: payload and DO are copied bit by bit.
+    let payload = u16::from_be((head >> 24) as u16) as usize;
+    Ok(Edns(payload | Edns::PRESENT | ((head >> 63) as usize * Edns::DNSSEC_OK)))
 }
 
 #[inline(always)]
@@ -85,7 +114,13 @@ fn walk<S: Source + ?Sized>(source: &S, from: usize, end: usize) -> Result<(), C
 
 /// Writes our OPT without options at `at`: payload 1232, version 0, DO as asked.
 #[inline(always)]
-pub fn write<K: Sink + ?Sized>(sink: &mut K, at: usize, dnssec_ok: bool, extended: u8, sum: &mut Sum) -> Option<()> {
+pub fn write<K: Sink + ?Sized>(
+    sink: &mut K,
+    at: usize,
+    dnssec_ok: bool,
+    extended: u8,
+    sum: &mut Sum,
+) -> Option<()> {
     let word = (u64::from(rtype::OPT) << 16)
         | (u64::from(EDNS_PAYLOAD.to_be()) << 24)
         | (u64::from(extended) << 40)

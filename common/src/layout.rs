@@ -217,6 +217,10 @@ pub struct PerCpu {
     pub checked: u64,
     /// 1: stale.
     pub stale: u64,
+    /// Memory of no meaning; see [`crate::wire::Source::forget`].
+    pub scratch: u64,
+    /// Zero.
+    pub reserved: u64,
     /// Indexed by [`counters::Counter::slot`].
     pub counters: [u64; counters::SLOTS],
 }
@@ -240,6 +244,6 @@ const _: () = {
     assert!(size_of::<AnswerSet>() % 64 == 0);
     assert!(size_of::<Soa>() % 64 == 0);
     assert!(size_of::<Control>() % 64 == 0);
-    assert!(size_of::<PerCpu>() == 16 + 8 * counters::SLOTS);
+    assert!(size_of::<PerCpu>() == 32 + 8 * counters::SLOTS);
     assert!(size_of::<Class6Key>() == 20);
 };

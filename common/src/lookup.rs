@@ -3,11 +3,11 @@
 use crate::{
     class,
     counters::Counter,
-    layout::{
-        Bucket, Class6Key, Control, NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NameEntry, PROBES,
-        REFERENCE_NONE, REFERENCE_WORKER, SLOT_MASK, WAYS, reference_slot,
-    },
     layout::{AnswerSet, Soa},
+    layout::{
+        Bucket, Class6Key, Control, NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES,
+        NameEntry, PROBES, REFERENCE_NONE, REFERENCE_WORKER, SLOT_MASK, WAYS, reference_slot,
+    },
     name::{FoldedName, HashKey},
     parse::Query,
     select::{Answer, Kind, Selection},
@@ -79,7 +79,10 @@ pub const fn home(hash: u64, bucket_mask: u32) -> u32 {
 
 /// Step 1: the entry of a name. Equality is decided on the whole name.
 #[inline(always)]
-pub fn find<'w, M: World, const W: usize>(world: &'w M, name: &FoldedName<W>) -> Result<&'w NameEntry, Counter> {
+pub fn find<'w, M: World, const W: usize>(
+    world: &'w M,
+    name: &FoldedName<W>,
+) -> Result<&'w NameEntry, Counter> {
     let home = home(name.hash, world.control().bucket_mask);
     let wanted = fingerprint(name.hash);
     for probe in 0..PROBES {
@@ -146,7 +149,11 @@ pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
     };
     let mut index = entry.references[side];
     if index >= REFERENCE_WORKER {
-        return if index == REFERENCE_NONE { no_data::<M, SOA>(world, entry) } else { Err(Counter::PassOtherType) };
+        return if index == REFERENCE_NONE {
+            no_data::<M, SOA>(world, entry)
+        } else {
+            Err(Counter::PassOtherType)
+        };
     }
     if entry.flags & classed != 0 {
         index = index.wrapping_add(class_of(world, client)?);
@@ -175,7 +182,10 @@ fn has_type(entry: &NameEntry, qtype: u16) -> bool {
 }
 
 #[inline(always)]
-fn no_data<'w, M: World, const SOA: usize>(world: &'w M, entry: &'w NameEntry) -> Result<Answer<'w>, Counter> {
+fn no_data<'w, M: World, const SOA: usize>(
+    world: &'w M,
+    entry: &'w NameEntry,
+) -> Result<Answer<'w>, Counter> {
     let soa = world.soa(entry.soa).ok_or(Counter::PassBroken)?;
     if soa.mname_len as usize > SOA * 8 || soa.rname_len as usize > SOA * 8 {
         return Err(Counter::PassLarge);

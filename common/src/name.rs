@@ -54,8 +54,15 @@ impl<const W: usize> FoldedName<W> {
     /// the last word is read from octets before its end, so that no octet behind the name is touched. None: the
     /// message ends inside the name. The octets as they stand are added to `sum`.
     #[inline(always)]
-    pub fn read<S: Source + ?Sized>(source: &S, at: usize, len: usize, key: HashKey, sum: &mut Sum) -> Option<Self> {
-        let mut words = [0; W];
+    pub fn read<S: Source + ?Sized>(
+        source: &S,
+        at: usize,
+        len: usize,
+        key: HashKey,
+        sum: &mut Sum,
+    ) -> Option<Self> {
+        // Zero, but not a zero that is known: names of all lengths look alike to a checker that follows each path.
+        let mut words = [source.forget(0) as u64; W];
         let mut hash = key.seed;
         for (i, folded) in words.iter_mut().enumerate() {
             let done = i * 8;

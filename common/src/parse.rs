@@ -21,8 +21,8 @@ pub struct Query<const W: usize> {
     pub name: FoldedName<W>,
     /// The question's type.
     pub qtype: u16,
-    /// OPT, if there was one.
-    pub edns: Option<Edns>,
+    /// OPT, or that there was none.
+    pub edns: Edns,
     /// Offset behind the question.
     pub question_end: usize,
     /// Sum over the question as it stands.
@@ -50,9 +50,16 @@ pub fn parse<S: Source + ?Sized, const W: usize>(source: &S, key: HashKey) -> Re
     if (head >> 32) as u32 != ONE_QUESTION || (counts != 0 && counts != ONE_ADDITIONAL) {
         return Err(Counter::PassCounts);
     }
-    let len = name_length::<S, W>(source)?;
+    let len = source.forget(name_length::<S, W>(source)?);
+    if len == 0 || len > W * 8 {
+        return Err(Counter::PassLongName);
+    }
     let mut question_sum = Sum::default();
     let name = FoldedName::read(source, HEADER, len, key, &mut question_sum).ok_or(Counter::PassName)?;
+    let len = source.forget(len);
+    if len > W * 8 {
+        return Err(Counter::PassLongName);
+    }
     let type_class = source.u32_at(HEADER + len).ok_or(Counter::PassRunt)?;
     question_sum.add_at(len, u64::from(type_class));
     if (type_class >> 16) as u16 != CLASS_IN.to_be() {
@@ -67,11 +74,12 @@ pub fn parse<S: Source + ?Sized, const W: usize>(source: &S, key: HashKey) -> Re
         if question_end != source.len() {
             return Err(Counter::PassTrailing);
         }
-        None
+        Edns::ABSENT
     } else {
-        Some(edns::parse(source, question_end)?)
+        edns::parse(source, question_end)?
     };
-    Ok(Query { head: head as u32, name, qtype, edns, question_end, question_sum })
+    let edns = edns.forget(source);
+    Ok(Query { head: head as u32, name: FoldedName { len, ..name }, qtype, edns, question_end, question_sum })
 }
 
 /// Octets of the name behind the header, root label included.
@@ -84,7 +92,11 @@ fn name_length<S: Source + ?Sized, const W: usize>(source: &S) -> Result<usize, 
         at += 1;
         if label == 0 {
             let len = at - HEADER;
-            return if len <= W * 8 && len <= crate::limits::MAX_NAME { Ok(len) } else { Err(Counter::PassLongName) };
+            return if len <= W * 8 && len <= crate::limits::MAX_NAME {
+                Ok(len)
+            } else {
+                Err(Counter::PassLongName)
+            };
         }
         if label > 63 {
             return Err(Counter::PassName);

@@ -2,7 +2,7 @@
 
 use crate::{
     checksum::Sum,
-    edns::{self, Edns, OPT_LEN},
+    edns::{self, OPT_LEN},
     layout::{SET_EXTRAS_OPTIONAL, SOA_FIXED_SERIAL, SOA_MNAME_IN_ZONE, SOA_RNAME_IN_ZONE, Soa},
     limits::HEADER,
     parse::Query,
@@ -37,7 +37,7 @@ fn record_len(is_aaaa: bool) -> usize {
 /// and the SOA pieces of the XDP program it is below 512 octets, so that program needs no [`fit`].
 #[inline(always)]
 pub fn shape<const W: usize>(query: &Query<W>, answer: &Answer<'_>) -> Shape {
-    let base = query.question_end + if query.edns.is_some() { OPT_LEN } else { 0 };
+    let base = query.question_end + if query.edns.is_present() { OPT_LEN } else { 0 };
     match answer.kind {
         Kind::Addresses { selection, is_aaaa, .. } => {
             let count = selection.set.give as u32;
@@ -54,7 +54,7 @@ pub fn fit<const W: usize>(query: &Query<W>, answer: &Answer<'_>, limit: usize) 
     if whole.len <= limit {
         return whole;
     }
-    let base = query.question_end + if query.edns.is_some() { OPT_LEN } else { 0 };
+    let base = query.question_end + if query.edns.is_present() { OPT_LEN } else { 0 };
     if let Kind::Addresses { selection, is_aaaa, .. } = answer.kind {
         let room = limit.saturating_sub(base) / record_len(is_aaaa);
         if selection.set.flags & SET_EXTRAS_OPTIONAL != 0 && room > 0 {
@@ -67,7 +67,7 @@ pub fn fit<const W: usize>(query: &Query<W>, answer: &Answer<'_>, limit: usize) 
 /// Octets of a UDP reply that this client takes.
 #[inline(always)]
 pub fn udp_limit<const W: usize>(query: &Query<W>) -> usize {
-    Edns::limit(query.edns)
+    query.edns.limit()
 }
 
 #[inline(always)]
@@ -106,8 +106,8 @@ pub fn write<K: Sink + ?Sized, const W: usize, const GIVE: usize, const SOA: usi
         }
         Kind::NoData { .. } => {}
     }
-    if let Some(edns) = query.edns {
-        edns::write(sink, at, edns.dnssec_ok, 0, &mut sum)?;
+    if query.edns.is_present() {
+        edns::write(sink, at, query.edns.dnssec_ok(), 0, &mut sum)?;
     }
     Some(sum)
 }
@@ -126,7 +126,8 @@ fn header<K: Sink + ?Sized, const W: usize>(
         | (u64::from(reply_flags) << 16)
         | (u64::from(1_u16.to_be()) << 32)
         | (u64::from((shape.count as u16).to_be()) << 48);
-    let high = u32::from(u16::from(has_soa).to_be()) | (u32::from(u16::from(query.edns.is_some()).to_be()) << 16);
+    let high =
+        u32::from(u16::from(has_soa).to_be()) | (u32::from(u16::from(query.edns.is_present()).to_be()) << 16);
     sink.put_u64(0, low)?;
     sink.put_u32(8, high)?;
     sum.add(low);
@@ -178,7 +179,7 @@ fn records_a<K: Sink + ?Sized, const GIVE: usize>(
         sum.add_at(from, high);
         at += A_LEN;
     }
-    Some(at)
+    Some(sink.forget(at))
 }
 
 #[inline(always)]
@@ -209,7 +210,7 @@ fn records_aaaa<K: Sink + ?Sized, const GIVE: usize>(
         sum.add_at(from, right);
         at += AAAA_LEN;
     }
-    Some(at)
+    Some(sink.forget(at))
 }
 
 #[inline(always)]
@@ -240,7 +241,7 @@ fn record_soa<K: Sink + ?Sized, const SOA: usize>(
     sum.add_at(at, first);
     sum.add_at(at, second);
     sum.add_at(at, timer(3));
-    Some(at + 20)
+    Some(sink.forget(at + 20))
 }
 
 /// Labels, whole words at a time: what a word holds behind the labels is overwritten by the 20 octets that follow.
@@ -260,7 +261,7 @@ fn labels<K: Sink + ?Sized, const SOA: usize>(
         sink.put_u64(from + i * 8, *word)?;
         sum.add_at(from, *word);
     }
-    let end = from + len as usize;
+    let end = sink.forget(from + len as usize);
     match apex {
         None => Some(end),
         Some(pointer) => {

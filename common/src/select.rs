@@ -49,7 +49,8 @@ impl<'w> Selection<'w> {
     #[inline(always)]
     pub fn of(set: &'w AnswerSet, turn: u32) -> Self {
         let ring_len = set.ring_len as u32;
-        let start = if ring_len > 1 { set.ring[(turn % ring_len) as usize & (MAX_RING - 1)] as u32 } else { 0 };
+        let start =
+            if ring_len > 1 { set.ring[(turn % ring_len) as usize & (MAX_RING - 1)] as u32 } else { 0 };
         Self { set, start }
     }
 

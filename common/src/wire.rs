@@ -24,6 +24,13 @@ pub trait Source {
         self.len() == 0
     }
 
+    /// The same value, of which nothing is known any more. A program that is checked path by path calls it where paths
+    /// meet, so that what follows is checked once and not once for every path.
+    #[inline(always)]
+    fn forget(&self, value: usize) -> usize {
+        value
+    }
+
     /// A number of two octets in network order.
     #[inline(always)]
     fn number16(&self, at: usize) -> Option<u16> {
@@ -43,6 +50,12 @@ pub trait Sink {
     fn put_u64(&mut self, at: usize, value: u64) -> Option<()>;
     /// Sixteen octets in one go.
     fn put_u128(&mut self, at: usize, low: u64, high: u64) -> Option<()>;
+
+    /// As [`Source::forget`].
+    #[inline(always)]
+    fn forget(&self, value: usize) -> usize {
+        value
+    }
 }
 
 impl Source for [u8] {

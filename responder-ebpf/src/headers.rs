@@ -24,12 +24,20 @@ const SERVICE_PORTS: [u16; 14] = [7, 13, 17, 19, 37, 69, 111, 123, 137, 138, 161
 pub struct Headers {
     /// Offset of the IP header.
     pub ip_at: usize,
-    /// Offset of the DNS message.
-    pub dns_at: usize,
+    /// Offset of the UDP header, eight octets before the DNS message.
+    pub udp_at: usize,
     /// Octets of the DNS message.
     pub dns_len: usize,
     /// Who asks.
     pub client: Client,
+}
+
+impl Headers {
+    /// Offset of the DNS message.
+    #[inline(always)]
+    pub fn dns_at(&self) -> usize {
+        self.udp_at + 8
+    }
 }
 
 /// Reads the headers. Err: why the packet is not for us.
@@ -96,7 +104,7 @@ fn ipv4(frame: &Frame, control: &Control, at: usize) -> Result<Headers, Counter>
         return Err(Counter::PassSource);
     }
     source_port(ports as u16)?;
-    Ok(Headers { ip_at: at, dns_at: at + 28, dns_len, client: Client::V4(address) })
+    Ok(Headers { ip_at: at, udp_at: at + 20, dns_len, client: Client::V4(address) })
 }
 
 #[inline(always)]
@@ -131,7 +139,7 @@ fn ipv6(frame: &Frame, control: &Control, at: usize) -> Result<Headers, Counter>
     let mut address = [0; 16];
     address[..8].copy_from_slice(&source[0].to_ne_bytes());
     address[8..].copy_from_slice(&source[1].to_ne_bytes());
-    Ok(Headers { ip_at: at, dns_at: at + 48, dns_len, client: Client::V6(address) })
+    Ok(Headers { ip_at: at, udp_at: at + 40, dns_len, client: Client::V6(address) })
 }
 
 /// Ports (source in the lower half) and length of the message.

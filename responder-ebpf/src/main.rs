@@ -24,7 +24,13 @@ use responder_common::{
     reply,
     select::Kind,
 };
-use responder_ebpf::{headers, lookup::KernelWorld, maps, packet::Frame, send};
+use responder_ebpf::{
+    headers::{self, Headers},
+    lookup::KernelWorld,
+    maps,
+    packet::{Frame, forget},
+    send,
+};
 
 /// Declared to the kernel.
 #[unsafe(link_section = "license")]
@@ -57,18 +63,25 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
     if is_stale(world.control, cpu) {
         return Err(Counter::PassStale);
     }
-    let message = frame.message(headers.dns_at, headers.dns_len);
+    let scratch = &raw mut cpu.scratch;
+    let headers = Headers {
+        ip_at: forget(scratch, headers.ip_at) & 0x1f,
+        udp_at: forget(scratch, headers.udp_at) & 0x7f,
+        dns_len: forget(scratch, headers.dns_len) & 0xffff,
+        ..headers
+    };
+    let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
     let query: Query<FAST_NAME_WORDS> = parse::parse(&message, world.control.key())?;
     let answer =
         lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&world, &query, headers.client)?;
     let shape = reply::shape(&query, &answer);
-    let change = (headers.dns_at + shape.len) as i64 - frame.len() as i64;
+    let change = (headers.dns_at() + shape.len) as i64 - frame.len() as i64;
     // SAFETY: the context is the kernel's; all pointers into the packet are made anew below.
     if unsafe { bpf_xdp_adjust_tail(ctx.ctx, change as i32) } != 0 {
         return Err(Counter::PassTailroom);
     }
     let frame = Frame::of(ctx);
-    let mut message = frame.message(headers.dns_at, shape.len);
+    let mut message = frame.message(headers.dns_at(), shape.len, scratch);
     let sum =
         reply::write::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&mut message, &query, &answer, shape)
             .ok_or(Counter::PassBroken)?;

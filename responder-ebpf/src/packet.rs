@@ -8,12 +8,13 @@ use core::arch::asm;
 use aya_ebpf::programs::XdpContext;
 use responder_common::wire::{Sink, Source};
 
-/// Keeps the compiler from proving a bounds check away that the verifier needs to see.
+/// Keeps the compiler from proving a bounds check away that the verifier needs to see, and from rearranging it into
+/// arithmetic on the end of the packet, which the verifier refuses.
 #[inline(always)]
-fn opaque(mut offset: usize) -> usize {
+fn opaque(mut value: usize) -> usize {
     // SAFETY: moves a register onto itself.
-    unsafe { asm!("{0} = {0}", inout(reg) offset, options(pure, nomem, nostack, preserves_flags)) };
-    offset
+    unsafe { asm!("{0} = {0}", inout(reg) value, options(pure, nomem, nostack, preserves_flags)) };
+    value
 }
 
 /// Larger than any frame; lets the verifier see that an offset is small.
@@ -49,7 +50,7 @@ impl Frame {
     #[inline(always)]
     pub fn get<T: Copy>(&self, at: usize) -> Option<T> {
         let from = self.data + at;
-        if from + size_of::<T>() > self.end {
+        if opaque(from + size_of::<T>()) > self.end {
             return None;
         }
         // SAFETY:
@@ -63,7 +64,7 @@ impl Frame {
     #[inline(always)]
     pub fn put<T: Copy>(&self, at: usize, value: T) -> Option<()> {
         let from = self.data + at;
-        if from + size_of::<T>() > self.end {
+        if opaque(from + size_of::<T>()) > self.end {
             return None;
         }
         // SAFETY:
@@ -74,10 +75,10 @@ impl Frame {
         Some(())
     }
 
-    /// The message of `len` octets at `at`.
+    /// The message of `len` octets at `at`. `scratch` is a word of map memory of this CPU.
     #[inline(always)]
-    pub fn message(&self, at: usize, len: usize) -> Message {
-        Message { start: self.data + at, end: self.end, len }
+    pub fn message(&self, at: usize, len: usize, scratch: *mut u64) -> Message {
+        Message { start: self.data + (at & MAX_OFFSET), end: self.end, len, scratch }
     }
 }
 
@@ -90,13 +91,26 @@ pub struct Message {
     start: usize,
     end: usize,
     len: usize,
+    scratch: *mut u64,
+}
+
+/// Sends a value through map memory, where the verifier does not follow it.
+///
+/// `scratch` must be a word of this CPU's element of a map.
+#[inline(always)]
+pub fn forget(scratch: *mut u64, value: usize) -> usize {
+    // SAFETY: the pointer is to a word of this CPU's own map element, which outlives the program.
+    unsafe {
+        scratch.write_volatile(value as u64);
+        scratch.read_volatile() as usize
+    }
 }
 
 impl Message {
     #[inline(always)]
     fn get<T: Copy>(&self, at: usize) -> Option<T> {
         let from = self.start + (opaque(at) & MAX_OFFSET);
-        if from + size_of::<T>() > self.end {
+        if opaque(from + size_of::<T>()) > self.end {
             return None;
         }
         // SAFETY: as in `Frame::get`.
@@ -106,7 +120,7 @@ impl Message {
     #[inline(always)]
     fn put<T: Copy>(&self, at: usize, value: T) -> Option<()> {
         let from = self.start + (opaque(at) & MAX_OFFSET);
-        if from + size_of::<T>() > self.end {
+        if opaque(from + size_of::<T>()) > self.end {
             return None;
         }
         // SAFETY: as in `Frame::put`.
@@ -116,6 +130,11 @@ impl Message {
 }
 
 impl Source for Message {
+    #[inline(always)]
+    fn forget(&self, value: usize) -> usize {
+        forget(self.scratch, value)
+    }
+
     #[inline(always)]
     fn len(&self) -> usize {
         self.len
@@ -144,6 +163,11 @@ impl Source for Message {
 
 impl Sink for Message {
     #[inline(always)]
+    fn forget(&self, value: usize) -> usize {
+        forget(self.scratch, value)
+    }
+
+    #[inline(always)]
     fn put_u8(&mut self, at: usize, value: u8) -> Option<()> {
         self.put(at, value)
     }
@@ -166,7 +190,7 @@ impl Sink for Message {
     #[inline(always)]
     fn put_u128(&mut self, at: usize, low: u64, high: u64) -> Option<()> {
         let from = self.start + (opaque(at) & MAX_OFFSET);
-        if from + 16 > self.end {
+        if opaque(from + 16) > self.end {
             return None;
         }
         // SAFETY: as in `Frame::put`, for both halves.

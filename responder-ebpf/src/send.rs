@@ -13,7 +13,7 @@ const UDP: u8 = 17;
 pub fn send(frame: &Frame, headers: &Headers, len: usize, message: Sum) -> Option<()> {
     ethernet(frame)?;
     let udp_len = ((len + 8) as u16).to_be();
-    let udp_at = headers.dns_at - 8;
+    let udp_at = headers.udp_at;
     let ports = frame.get::<u32>(udp_at)?;
     let swapped = ports.rotate_left(16);
     let mut sum = message;

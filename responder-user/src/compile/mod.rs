@@ -113,10 +113,7 @@ fn fingerprint(
         model.vserver(owner.vserver).name.hash(&mut hasher);
         owner.backup_ip.hash(&mut hasher);
         for rtype in number::SIDES {
-            numbering
-                .side(OwnerId(i as u32), rtype)
-                .map(|side| (side.base, side.columns))
-                .hash(&mut hasher);
+            numbering.side(OwnerId(i as u32), rtype).map(|side| (side.base, side.columns)).hash(&mut hasher);
         }
     }
     classes.v4.hash(&mut hasher);

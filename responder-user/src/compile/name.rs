@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use bytemuck::Zeroable;
 use responder_common::{
     layout::{
-        NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NameEntry, REFERENCE_NONE, REFERENCE_WORKER,
+        NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NameEntry, REFERENCE_NONE,
+        REFERENCE_WORKER,
     },
     limits::FAST_NAME,
 };

@@ -30,7 +30,9 @@ pub struct Numbering {
 
 /// More (owner, type, class) combinations than words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{owners} owners and {classes} client classes make {references} answers; at most {LIMIT} are possible")]
+#[error(
+    "{owners} owners and {classes} client classes make {references} answers; at most {LIMIT} are possible"
+)]
 pub struct NumberError {
     /// Owners.
     pub owners: usize,
@@ -56,7 +58,11 @@ impl Numbering {
             }));
         }
         if next > LIMIT {
-            return Err(NumberError { owners: owners.list.len(), classes: classes.count(), references: next });
+            return Err(NumberError {
+                owners: owners.list.len(),
+                classes: classes.count(),
+                references: next,
+            });
         }
         let narrow = |(base, columns)| Side { base: base as u32, columns: columns as u32 };
         let sides = sides.into_iter().map(|both| both.map(|side| side.map(narrow))).collect();

@@ -67,7 +67,11 @@ mod tests {
         assert_eq!((out.mname_len, out.rname_len), (4, 11));
         assert_eq!(out.flags, SOA_MNAME_IN_ZONE | SOA_RNAME_IN_ZONE);
         assert_eq!(&bytemuck::cast_slice::<u64, u8>(&out.mname)[..5], b"\x03ns1\x00");
-        let elsewhere = Soa { mname: DnsName::parse("ns.other.net").unwrap(), serial: Some(7), ..Soa::default_for(&apex) };
+        let elsewhere = Soa {
+            mname: DnsName::parse("ns.other.net").unwrap(),
+            serial: Some(7),
+            ..Soa::default_for(&apex)
+        };
         let out = soa(&apex, &elsewhere);
         assert_eq!((out.mname_len, out.flags), (14, SOA_RNAME_IN_ZONE | SOA_FIXED_SERIAL));
         assert_eq!(own_apex(false).mname_len, 0);

@@ -138,7 +138,8 @@ impl Program {
     /// Counters summed over all CPUs, by slot.
     pub fn counters(&self) -> Result<Vec<u64>, PublishError> {
         let failed = |e: aya::maps::MapError| PublishError::Program(format!("map PER_CPU: {}", chain(&e)));
-        let map = self.ebpf.map(SHARED_MAP).ok_or_else(|| PublishError::Program("no map PER_CPU".to_owned()))?;
+        let map =
+            self.ebpf.map(SHARED_MAP).ok_or_else(|| PublishError::Program("no map PER_CPU".to_owned()))?;
         let array: PerCpuArray<&MapData, Counted> = PerCpuArray::try_from(map).map_err(failed)?;
         let cpus = array.get(&0, 0).map_err(failed)?;
         let slots = responder_common::counters::SLOTS;
@@ -157,10 +158,17 @@ impl Program {
         let pin = pins.link(name);
         if pin.exists() {
             match self.replace(&pin) {
-                Ok(()) if state(name)?.is_some() => return Ok(state(name)?.map_or(AttachedMode::Other, |(m, _)| m)),
+                Ok(()) if state(name)?.is_some() => {
+                    return Ok(state(name)?.map_or(AttachedMode::Other, |(m, _)| m));
+                }
                 result => {
-                    let why = result.err().map_or_else(|| "its interface is gone".to_owned(), |e| e.to_string());
-                    tracing::warn!(interface = name, why, "the pinned link is of no use any more: attaching anew");
+                    let why =
+                        result.err().map_or_else(|| "its interface is gone".to_owned(), |e| e.to_string());
+                    tracing::warn!(
+                        interface = name,
+                        why,
+                        "the pinned link is of no use any more: attaching anew"
+                    );
                     remove_file(&pin)?;
                 }
             }
@@ -256,7 +264,10 @@ pub fn live_world(pins: &Pins) -> Option<u32> {
     })
 }
 
-/// An error with its causes, on one line.
+/// Longest text of an error: the kernel's verifier explains itself in megabytes, and the reason stands at the end.
+const LONGEST: usize = 1200;
+
+/// An error with its causes; of a long one the beginning and the end.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -266,6 +277,9 @@ fn chain(error: &dyn std::error::Error) -> String {
             text = format!("{text}: {inner_text}");
         }
         cause = inner.source();
+    }
+    if text.len() > LONGEST && text.is_ascii() {
+        text = format!("{} [...] {}", &text[..LONGEST / 4], &text[text.len() - LONGEST * 3 / 4..]);
     }
     text
 }

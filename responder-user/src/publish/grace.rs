@@ -74,7 +74,8 @@ pub struct KernelGrace {
 impl KernelGrace {
     /// Makes the two maps. Needs CAP_BPF.
     pub fn new() -> Result<Self, PublishError> {
-        let failed = |source| PublishError::Bpf { call: "BPF_MAP_CREATE", object: "grace".to_owned(), source };
+        let failed =
+            |source| PublishError::Bpf { call: "BPF_MAP_CREATE", object: "grace".to_owned(), source };
         let inner = create(BPF_MAP_TYPE_ARRAY, None).map_err(failed)?;
         let outer = create(BPF_MAP_TYPE_ARRAY_OF_MAPS, Some(&inner)).map_err(failed)?;
         Ok(Self { outer, inner })

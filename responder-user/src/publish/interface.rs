@@ -10,7 +10,8 @@ use nix::{
     ifaddrs::getifaddrs,
     libc,
     sys::socket::{
-        AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrLike, recv, sendto, socket,
+        AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrLike, recv, sendto,
+        socket,
     },
 };
 use responder_common::{
@@ -108,7 +109,10 @@ pub fn interface_words(interfaces: &[HostInterface]) -> Result<[Interface; MAX_I
     array("xdp.interfaces", &words)
 }
 
-fn array<T: bytemuck::Zeroable + Copy, const N: usize>(what: &'static str, list: &[T]) -> Result<[T; N], PublishError> {
+fn array<T: bytemuck::Zeroable + Copy, const N: usize>(
+    what: &'static str,
+    list: &[T],
+) -> Result<[T; N], PublishError> {
     let mut out = [T::zeroed(); N];
     out.get_mut(..list.len())
         .ok_or(PublishError::TooMany { what, count: list.len(), limit: N })?
@@ -144,12 +148,8 @@ const IFLA_XDP_PROG_ID: u16 = 4;
 
 /// The XDP program on an interface, if there is one: how, and its id.
 pub fn xdp_on(index: u32) -> io::Result<Option<(AttachedMode, u32)>> {
-    let fd = socket(
-        AddressFamily::Netlink,
-        SockType::Raw,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::NetlinkRoute,
-    )?;
+    let fd =
+        socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
     let mut request = Vec::with_capacity(32);
     // nlmsghdr: length, RTM_GETLINK, NLM_F_REQUEST, sequence, port
     request.extend(32_u32.to_ne_bytes());
@@ -169,17 +169,20 @@ pub fn xdp_on(index: u32) -> io::Result<Option<(AttachedMode, u32)>> {
     if kind == Some(libc::NLMSG_ERROR as u16) {
         return Err(io::Error::from(io::ErrorKind::NotFound));
     }
-    Ok(attributes(answer.get(32..).unwrap_or_default()).find(|(kind, _)| *kind == IFLA_XDP).and_then(|(_, xdp)| {
-        let attached = attributes(xdp).find(|(kind, _)| *kind == IFLA_XDP_ATTACHED)?.1.first().copied()?;
-        let id = attributes(xdp).find(|(kind, _)| *kind == IFLA_XDP_PROG_ID)?.1.first_chunk()?;
-        let mode = match attached {
-            0 => return None,
-            1 => AttachedMode::Native,
-            2 => AttachedMode::Generic,
-            _ => AttachedMode::Other,
-        };
-        Some((mode, u32::from_ne_bytes(*id)))
-    }))
+    Ok(attributes(answer.get(32..).unwrap_or_default()).find(|(kind, _)| *kind == IFLA_XDP).and_then(
+        |(_, xdp)| {
+            let attached =
+                attributes(xdp).find(|(kind, _)| *kind == IFLA_XDP_ATTACHED)?.1.first().copied()?;
+            let id = attributes(xdp).find(|(kind, _)| *kind == IFLA_XDP_PROG_ID)?.1.first_chunk()?;
+            let mode = match attached {
+                0 => return None,
+                1 => AttachedMode::Native,
+                2 => AttachedMode::Generic,
+                _ => AttachedMode::Other,
+            };
+            Some((mode, u32::from_ne_bytes(*id)))
+        },
+    ))
 }
 
 /// Netlink attributes: type and payload.

@@ -84,7 +84,9 @@ pub enum PublishError {
         name: String,
     },
     /// Somebody else's program is on the interface.
-    #[error("interface {interface}: carries the XDP program {program:?} (id {id}) that is not ours; detach it, or take the interface out of xdp.interfaces")]
+    #[error(
+        "interface {interface}: carries the XDP program {program:?} (id {id}) that is not ours; detach it, or take the interface out of xdp.interfaces"
+    )]
     Foreign {
         /// Interface.
         interface: String,

@@ -3,7 +3,11 @@
 
 #![expect(unsafe_code, reason = "typed views of shared memory")]
 
-use std::{marker::PhantomData, os::fd::{AsFd, AsRawFd}, sync::atomic::AtomicU64};
+use std::{
+    marker::PhantomData,
+    os::fd::{AsFd, AsRawFd},
+    sync::atomic::AtomicU64,
+};
 
 use aya::maps::MapData;
 use bytemuck::Pod;
@@ -25,7 +29,8 @@ impl<T: Pod> Region<T> {
     /// Zeroed pages of this process.
     pub fn plain(name: &'static str, len: u32) -> Result<Self, PublishError> {
         let octets = Self::octets(len);
-        let memory = MmapMut::map_anon(octets).map_err(|source| PublishError::Memory { name, octets, source })?;
+        let memory =
+            MmapMut::map_anon(octets).map_err(|source| PublishError::Memory { name, octets, source })?;
         Ok(Self { name, memory: memory.into(), len, element: PhantomData })
     }
 
@@ -42,10 +47,11 @@ impl<T: Pod> Region<T> {
         let len = info.max_entries();
         let octets = Self::octets(len);
         let fd = map.fd().as_fd().as_raw_fd();
-        let memory = MmapOptions::new()
-            .len(octets)
-            .map_raw(fd)
-            .map_err(|source| PublishError::Memory { name, octets, source })?;
+        let memory = MmapOptions::new().len(octets).map_raw(fd).map_err(|source| PublishError::Memory {
+            name,
+            octets,
+            source,
+        })?;
         Ok(Self { name, memory, len, element: PhantomData })
     }
 

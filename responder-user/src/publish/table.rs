@@ -10,9 +10,7 @@ use std::sync::{
 use bytemuck::Zeroable;
 use responder_common::{
     class,
-    layout::{
-        AnswerSet, Bucket, Control, NameEntry, SLOT_MASK, Soa, WAYS, reference, reference_slot,
-    },
+    layout::{AnswerSet, Bucket, Control, NameEntry, SLOT_MASK, Soa, WAYS, reference, reference_slot},
     limits::FAST_NAME_WORDS,
     lookup::{fingerprint, places},
     name::{FoldedName, HashKey},
@@ -45,7 +43,14 @@ pub struct Sizes {
 
 impl Sizes {
     /// Room for so many names, references and zones, with room to grow and to replace.
-    pub fn for_contents(names: usize, references: usize, answers: usize, soas: usize, classes: usize, splits: usize) -> Self {
+    pub fn for_contents(
+        names: usize,
+        references: usize,
+        answers: usize,
+        soas: usize,
+        classes: usize,
+        splits: usize,
+    ) -> Self {
         let spare = |n: usize| n + n / 4 + 64;
         // Half full at most: then a bucket and its three neighbours overflow for one name in many millions.
         let buckets = (spare(names) * 2).div_ceil(WAYS).next_power_of_two().max(4);

@@ -16,7 +16,8 @@ use std::{
 use responder_common::{
     class,
     layout::{
-        AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, SLOT_MASK, Soa, WAYS, reference_slot,
+        AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, SLOT_MASK, Soa, WAYS,
+        reference_slot,
     },
     limits::{MAX_INTERFACES, MAX_LISTEN},
     lookup,

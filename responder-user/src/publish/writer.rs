@@ -285,19 +285,13 @@ fn fresh(
     workers_done: &WorkersDone,
     generation: u64,
 ) -> Result<Lane, PublishError> {
-    let around = if pins.is_some() {
-        surroundings(settings)?
-    } else {
-        surroundings_without(settings)
-    };
+    let around = if pins.is_some() { surroundings(settings)? } else { surroundings_without(settings) };
     let mut grow = 0;
     loop {
         let sizes = sizes(compiled, grow);
         let program = pins.map(|pins| Program::create(pins, &sizes, &compiled.classes)).transpose()?;
-        let filled = program
-            .as_ref()
-            .map_or_else(|| Memory::plain(&sizes), Program::memory)
-            .and_then(|memory| {
+        let filled =
+            program.as_ref().map_or_else(|| Memory::plain(&sizes), Program::memory).and_then(|memory| {
                 let reclaimer = reclaimer(program.is_some(), workers_done)?;
                 World::fill(memory, compiled, &around, reclaimer, generation)
             });
