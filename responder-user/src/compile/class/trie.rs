@@ -132,8 +132,10 @@ mod tests {
         assert_eq!(lengths(&nested), [(0, 0), (62, 1), (64, 2)]);
         let three_of_four = [(0, 0), (4 << 64, 1), (7 << 64, 2), (8 << 64, 0)];
         assert_eq!(lengths(&three_of_four), [(0, 0), (62, 1), (64, 2)]);
-        let majority = [(0, 0), (4 << 64, 2), (7 << 64, 1), (8 << 64, 0)];
-        assert_eq!(lengths(&majority), [(0, 0), (62, 2), (64, 1)], "the greater part is the outer prefix");
+        for starts in [[(4 << 64, 2), (7 << 64, 1)], [(4 << 64, 1), (5 << 64, 2)]] {
+            let starts = [(0, 0), starts[0], starts[1], (8 << 64, 0)];
+            assert_eq!(lengths(&starts), [(0, 0), (62, 2), (64, 1)], "the greater part is the outer prefix");
+        }
         assert_eq!(lengths(&[(0, 0), (u128::MAX, 3)]), [(0, 0), (128, 3)]);
     }
 }
