@@ -2,4 +2,5 @@
 //!
 //! The modules in the order in which data moves; a module imports only those above it and `responder_common`.
 
+pub mod config;
 pub mod model;
