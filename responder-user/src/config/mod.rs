@@ -32,6 +32,8 @@ mod range;
 mod read;
 mod read_pool;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 use std::path::Path;
