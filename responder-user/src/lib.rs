@@ -3,6 +3,7 @@
 //! The modules in the order in which data moves; a module imports only those above it and `responder_common`. (The
 //! blank lines keep rustfmt from sorting them.)
 
+pub mod config;
 pub mod model;
 
 pub mod clock;

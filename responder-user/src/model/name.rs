@@ -146,7 +146,7 @@ impl fmt::Display for DnsName {
             for &b in &self.0[at + 1..end] {
                 match b {
                     b'.' | b'\\' | b'"' | b';' | b'(' | b')' | b'@' | b'$' => {
-                        write!(f, "\\{}", char::from(b))?
+                        write!(f, "\\{}", char::from(b))?;
                     }
                     0x21..=0x7e => write!(f, "{}", char::from(b))?,
                     _ => write!(f, "\\{b:03}")?,

@@ -78,7 +78,7 @@ impl Default for Xdp {
             interfaces: Vec::new(),
             mode: XdpMode::Auto,
             on_exit: OnExit::Detach,
-            max_stale: Duration::from_secs(600),
+            max_stale: Duration::from_mins(10),
             pin_path: PathBuf::from("/sys/fs/bpf/responder"),
         }
     }

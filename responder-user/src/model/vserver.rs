@@ -4,6 +4,9 @@ use std::fmt;
 
 use super::{RecordType, ServiceId, VserverId};
 
+/// Most addresses of one family in the pool of a virtual server.
+pub const MAX_POOL: usize = 64;
+
 /// One `[[vserver]]` (spec/netscaler.md 3.1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vserver {

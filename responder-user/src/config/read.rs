@@ -1,0 +1,334 @@
+//! From the document to the [`File`]: which key of which table takes what.
+
+use std::time::Duration;
+
+use toml_edit::TableLike;
+
+use super::{
+    file::{Action, Domain, DomainList, File, Head, Payload, Policy, Soa, Zone},
+    inert,
+    kind::{
+        ADDRESS, Bool, DOMAIN_NAME, GotoKind, Integer, Name, Parsed, SOCKET_ADDRESS, Span, Text, Word,
+        WorkersKind, display,
+    },
+    problem::{At, Notes},
+    range, read_pool,
+    reader::Reader,
+    rule,
+};
+use crate::model::{
+    DnsName, Location,
+    location::WildcardMatchesAny,
+    settings::{OnExit, XdpMode},
+};
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const DAY: Duration = Duration::from_hours(24);
+
+/// TTL of an answer in seconds.
+pub(super) const TTL: Integer = Integer { min: 1, max: 0x7fff_ffff };
+/// Seconds of a SOA record (RFC 2181 8).
+const SECONDS: Integer = Integer { min: 0, max: 0x7fff_ffff };
+
+pub(super) const STATE: Word<'_, bool> = Word(&[("enabled", true), ("disabled", false)]);
+
+pub(super) const LOCATION: Parsed<Location> = Parsed {
+    what: "a location, such as \"Europe.UK\"",
+    parse: |typed| Location::parse(typed).map_err(display),
+};
+
+/// Reads a whole document; what is wrong goes to the notes.
+pub(super) fn read(notes: &Notes<'_>, document: &dyn TableLike) -> File {
+    let root = Reader::root(notes, document);
+    let mut file = File::default();
+    server(&root, &mut file);
+    listen(&root, &mut file);
+    xdp(&root, &mut file);
+    root.inert_table("limits", inert::LIMITS);
+    root.inert_table("observer", inert::OBSERVER);
+    root.inert_table("resolver", inert::RESOLVER);
+    root.inert_table("metrics", inert::METRICS);
+    locations(&root, &mut file);
+    file.zones = root.objects("zone", "name", zone);
+    file.monitors = root.objects("monitor", "name", read_pool::monitor);
+    file.services = root.objects("service", "name", read_pool::service);
+    file.vservers = root.objects("vserver", "name", read_pool::vserver);
+    file.domains = root.objects("domain", "name", domain);
+    file.domain_lists = root.objects("domain_list", "file", domain_list);
+    file.actions = root.objects("dns_action", "name", action);
+    file.policies = root.objects("dns_policy", "name", policy);
+    file.scenarios = root.objects("scenario", "name", scenario);
+    file.records = root.objects("record", "name", record);
+    for kind in ["scenario", "record"] {
+        if root.has(kind) {
+            root.inert(kind);
+        }
+    }
+    root.finish();
+    file
+}
+
+/// Ends the reading of an object: reports what is unknown, and marks it if anything in it was wrong.
+/// An object without a name is left out: nothing can refer to it.
+pub(super) fn close(r: &Reader<'_>, name: Option<At<String>>) -> Option<Head> {
+    r.finish();
+    Some(Head { name: name?, at: r.at, broken: r.is_broken() })
+}
+
+/// The name of an object that is a domain name: as typed, and read.
+fn named(r: &Reader<'_>) -> (Option<At<String>>, Option<DnsName>) {
+    let kind = Parsed {
+        what: DOMAIN_NAME.what,
+        parse: |typed| (DOMAIN_NAME.parse)(typed).map(|name| (typed.to_owned(), name)),
+    };
+    r.require("name", &kind).map(|at| (At { value: at.value.0, at: at.at }, at.value.1)).unzip()
+}
+
+fn server(root: &Reader<'_>, file: &mut File) {
+    let Some(r) = root.table("server") else { return };
+    let settings = &mut file.settings;
+    if let Some(path) = r.get("control_socket", &Text) {
+        settings.control_socket = path.value.into();
+    }
+    if let Some(path) = r.get("state_dir", &Text) {
+        settings.state_dir = path.value.into();
+    }
+    let levels = ["error", "warn", "info", "debug", "trace"].map(|level| (level, level));
+    if let Some(level) = r.get("log", &Word(&levels)) {
+        level.value.clone_into(&mut settings.log);
+    }
+    if let Some(warm_up) = r.get("warm_up", &Span { min: Duration::ZERO, max: 3600 * SECOND }) {
+        settings.warm_up = warm_up.value;
+    }
+    r.finish();
+}
+
+fn listen(root: &Reader<'_>, file: &mut File) {
+    let Some(r) = root.table("listen") else {
+        root.notes.problem(0, "listen.addresses: is missing; at least one address is needed");
+        return;
+    };
+    match r.list("addresses", &SOCKET_ADDRESS) {
+        Some(addresses) if !addresses.is_empty() || r.is_broken() => file.listen = addresses,
+        None if r.is_broken() => {}
+        _ => r.problem(r.key_at("addresses"), "addresses", "is missing; at least one address is needed"),
+    }
+    if let Some(count) = r.get("workers", &WorkersKind) {
+        file.settings.workers = count.value;
+    }
+    r.finish();
+}
+
+fn xdp(root: &Reader<'_>, file: &mut File) {
+    let Some(r) = root.table("xdp") else { return };
+    let xdp = &mut file.settings.xdp;
+    for interface in r.one_or_list("interfaces", &INTERFACE).unwrap_or_default() {
+        if xdp.interfaces.contains(&interface.value) {
+            r.problem(interface.at, "interfaces", &format!("{:?} is listed twice", interface.value));
+        } else {
+            xdp.interfaces.push(interface.value);
+        }
+    }
+    let modes = [
+        ("auto", XdpMode::Auto),
+        ("native", XdpMode::Native),
+        ("generic", XdpMode::Generic),
+        ("off", XdpMode::Off),
+    ];
+    if let Some(mode) = r.get("mode", &Word(&modes)) {
+        xdp.mode = mode.value;
+        if xdp.interfaces.is_empty() && matches!(mode.value, XdpMode::Native | XdpMode::Generic) {
+            let text = "asks for the kernel program, but xdp.interfaces names no interface";
+            r.notes.warning(mode.at, r.say("mode", text));
+        }
+    }
+    if let Some(exit) = r.get("on_exit", &Word(&[("detach", OnExit::Detach), ("keep", OnExit::Keep)])) {
+        xdp.on_exit = exit.value;
+    }
+    if let Some(stale) = r.get("max_stale", &Span { min: Duration::ZERO, max: 365 * DAY }) {
+        xdp.max_stale = stale.value;
+    }
+    if let Some(path) = r.get("pin_path", &Text) {
+        xdp.pin_path = path.value.into();
+    }
+    r.finish();
+}
+
+const INTERFACE: Parsed<String> = Parsed {
+    what: "the name of an interface",
+    parse: |typed| {
+        // IFNAMSIZ, and what the kernel refuses in a name.
+        let fits = (1..=15).contains(&typed.len())
+            && !typed.contains(|c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control());
+        let is_name = fits && typed != "." && typed != "..";
+        is_name.then(|| typed.to_owned()).ok_or_else(|| {
+            format!("{typed:?} is not the name of an interface; allowed are 1 to 15 characters without / : and spaces")
+        })
+    },
+};
+
+fn locations(root: &Reader<'_>, file: &mut File) {
+    let Some(r) = root.table("location") else { return };
+    if r.get("context", &Word(&[("geographic", ()), ("custom", ())])).is_some() {
+        r.inert("context");
+    }
+    let words = [
+        ("no", WildcardMatchesAny::No),
+        ("yes", WildcardMatchesAny::Yes),
+        ("expression", WildcardMatchesAny::Expression),
+    ];
+    if let Some(word) = r.get("wildcard_matches_any", &Word(&words)) {
+        file.wildcard_matches_any = word.value;
+    }
+    for entry in r.tables("files") {
+        entry.require("path", &Text);
+        entry.check(inert::LOCATION_FILE);
+        entry.finish();
+    }
+    if r.has("files") {
+        r.inert("files");
+    }
+    file.ranges = r.tables("custom").iter().filter_map(range::read).collect();
+    r.finish();
+}
+
+fn zone(r: &Reader<'_>) -> Option<Zone> {
+    let (name, apex) = named(r);
+    let file = r.get("file", &Text);
+    let soa = r.table("soa").map(|soa| At { at: soa.at, value: read_soa(&soa) });
+    let ns = r.list("ns", &DOMAIN_NAME);
+    let head = close(r, name)?;
+    Some(Zone { head, apex: apex?, file, soa, ns })
+}
+
+fn read_soa(r: &Reader<'_>) -> Soa {
+    let seconds = |key| r.get(key, &SECONDS).map(|s| s.value as u32);
+    let soa = Soa {
+        mname: r.get("mname", &DOMAIN_NAME).map(|name| name.value),
+        rname: r.get("rname", &MAILBOX).map(|name| name.value),
+        serial: r.get("serial", &Integer { min: 0, max: u32::MAX.into() }).map(|s| s.value as u32),
+        refresh: seconds("refresh"),
+        retry: seconds("retry"),
+        expire: seconds("expire"),
+        minimum: seconds("minimum"),
+        ttl: seconds("ttl"),
+    };
+    r.finish();
+    soa
+}
+
+const MAILBOX: Parsed<DnsName> = Parsed {
+    what: "a mailbox as a domain name",
+    parse: |typed| match typed.split_once('@') {
+        Some((user, host)) => {
+            Err(format!("{typed:?} is not a domain name; write \"{}.{host}\"", user.replace('.', "\\\\.")))
+        }
+        None => DnsName::parse(typed).map_err(display),
+    },
+};
+
+fn domain(r: &Reader<'_>) -> Option<Domain> {
+    let (name, dns) = named(r);
+    let vserver = r.require("vserver", &Name);
+    let ttl = r.get("ttl", &TTL).map(|ttl| ttl.value as u32);
+    let backup_ip = r.one_or_list("backup_ip", &ADDRESS).unwrap_or_default();
+    let head = close(r, name)?;
+    Some(Domain { head, dns: dns?, vserver: vserver?, ttl, backup_ip })
+}
+
+fn domain_list(r: &Reader<'_>) -> Option<DomainList> {
+    let file = r.require("file", &Text);
+    let vserver = r.require("vserver", &Name);
+    let ttl = r.get("ttl", &TTL).map(|ttl| ttl.value as u32);
+    r.finish();
+    Some(DomainList { file: file?, vserver: vserver?, ttl })
+}
+
+fn action(r: &Reader<'_>) -> Option<Action> {
+    let name = r.require("name", &Name);
+    let preferred = r.one_or_list("preferred_locations", &LOCATION);
+    let keys = ["preferred_locations", "view", "drop", "rewrite"];
+    let given: Vec<_> = keys.into_iter().filter(|key| r.has(key)).collect();
+    let choice = "one of preferred_locations, view, drop and rewrite";
+    match given[..] {
+        [] => r.problem(r.at, "", &format!("does nothing; give {choice}")),
+        [_] => {}
+        [.., last] => r.problem(r.key_at(last), last, &format!("is one payload too many; give {choice}")),
+    }
+    if let Some(list) = preferred.as_ref().filter(|list| !(1..=8).contains(&list.len()) && !r.is_broken()) {
+        let text = format!("has {} locations; allowed are 1 to 8", list.len());
+        r.problem(r.key_at("preferred_locations"), "preferred_locations", &text);
+    }
+    r.check_inert(inert::ACTION);
+    if r.get("drop", &Bool).is_some_and(|drop| !drop.value) {
+        r.problem(r.key_at("drop"), "drop", "false does nothing; allowed is true");
+    }
+    let head = close(r, name)?;
+    let payload = match preferred {
+        Some(list) => Payload::Preferred(list),
+        None => Payload::Inert(given.first().copied().unwrap_or_default()),
+    };
+    Some(Action { head, payload })
+}
+
+fn policy(r: &Reader<'_>) -> Option<Policy> {
+    let name = r.require("name", &Name);
+    let rule_text = r.require("rule", &Text);
+    let rule = rule_text.as_ref().and_then(|text| match rule::parse(&text.value) {
+        Ok(rule) => Some(rule),
+        Err(error) => {
+            let at = r.notes.inside_string(text.at, error.at);
+            r.problem(at, "rule", &error.text);
+            None
+        }
+    });
+    let action = r.require("action", &Name);
+    let priority = r.require("priority", &Integer { min: 1, max: 65_534 });
+    let goto = r.get("goto", &GotoKind);
+    let global = !r.has("bind") || bind(r);
+    let head = close(r, name)?;
+    let priority = priority.map(|p| At { value: p.value as u32, at: p.at })?;
+    Some(Policy { head, rule, rule_text: rule_text?, action: action?, priority, goto, global })
+}
+
+/// `bind = { global = "request" }` is the bind point that works; true if it is that one.
+fn bind(r: &Reader<'_>) -> bool {
+    let Some(table) = r.table("bind") else { return true };
+    let points =
+        [("request", true), ("request-override", false), ("response", false), ("response-override", false)];
+    let global = table.get("global", &Word(&points));
+    table.get("vserver", &Name);
+    table.get("label", &Name);
+    let given = ["global", "vserver", "label"].into_iter().filter(|key| table.has(key)).count();
+    if given != 1 {
+        r.problem(table.at, "bind", "names no bind point; give one of global, vserver and label");
+    }
+    table.finish();
+    let works = global.is_some_and(|global| global.value);
+    if !works && !r.is_broken() {
+        let text = "has no effect yet; the policy is left out";
+        r.notes.warn_once("dns_policy/bind", r.key_at("bind"), r.say("bind", text));
+    }
+    works
+}
+
+fn scenario(r: &Reader<'_>) -> Option<Head> {
+    let name = r.require("name", &Name);
+    r.check(inert::CONDITION);
+    r.check(inert::SCENARIO);
+    if !["all", "any", "unless"].into_iter().any(|key| r.has(key)) {
+        r.problem(r.at, "", "has no condition; give all, any or unless");
+    }
+    close(r, name)
+}
+
+fn record(r: &Reader<'_>) -> Option<Head> {
+    let (name, _) = named(r);
+    let types = ["A", "AAAA", "CNAME", "MX", "NS", "PTR", "SRV", "TXT"].map(|name| (name, name));
+    let rtype = r.require("type", &Word(&types));
+    r.check(inert::RECORD);
+    let mut head = close(r, name)?;
+    // One name may have a record of each type: both together are the name of the object.
+    head.name.value = format!("{} {}", head.name.value.to_ascii_lowercase(), rtype?.value);
+    Some(head)
+}

@@ -1,0 +1,476 @@
+//! The expressions of DNS policies (spec/netscaler.md 2.2).
+//!
+//! ```text
+//! or      = and { "||" and }
+//! and     = unary { "&&" unary }
+//! unary   = "!" unary | postfix
+//! postfix = ( "(" or ")" | "true" | "false" | call ) { "." "NOT" }
+//! call    = word { "." word } "(" argument ")"
+//! ```
+//!
+//! Keywords ignore case. `&&` binds tighter than `||`.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::model::{Location, Rule};
+
+/// Parentheses and `!` inside each other: the parser and everything that walks a rule recurse so deep.
+const MAX_DEPTH: usize = 64;
+/// Parts of one rule; operators of one kind nest to the left, so this bounds the recursion of a long chain too.
+const MAX_PARTS: usize = 1000;
+/// Characters of a string literal (spec/netscaler.md 2.2).
+const MAX_LITERAL: usize = 255;
+
+/// Why a text is not a rule that this version can evaluate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column {}: {text}", at + 1)]
+pub struct RuleError {
+    /// Byte offset in the rule.
+    pub at: usize,
+    /// What is wrong there.
+    pub text: String,
+}
+
+/// Reads a rule. No input panics or recurses deeper than a fixed bound.
+pub fn parse(text: &str) -> Result<Rule, RuleError> {
+    let mut parser = Parser { text, at: 0, depth: 0, parts: 0 };
+    let rule = parser.or()?;
+    parser.skip_space();
+    match parser.peek() {
+        None => Ok(rule),
+        Some(')') => fail(parser.at, "this parenthesis closes nothing"),
+        Some('+') => fail(parser.at, "not supported yet: joining texts with +"),
+        Some(_) => fail(parser.at, format!("expected && or ||, found {}", parser.found())),
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    parts: usize,
+}
+
+/// What the grammar of NetScaler has and this version does not, by how it begins.
+const NOT_YET: [&str; 6] = ["CLIENT", "DNS", "HTTP", "SERVER", "SYS", "TEXT"];
+
+/// The calls that work.
+const CALLS: [(&str, Call); 5] = [
+    ("CLIENT.IP.SRC.MATCHES_LOCATION", Call::Location),
+    ("CLIENT.IP.SRC.IN_SUBNET", Call::Subnet(Family::V4)),
+    ("CLIENT.IPV6.SRC.IN_SUBNET", Call::Subnet(Family::V6)),
+    ("CLIENT.IP.SRC.EQ", Call::Equals(Family::V4)),
+    ("CLIENT.IPV6.SRC.EQ", Call::Equals(Family::V6)),
+];
+
+#[derive(Clone, Copy)]
+enum Call {
+    Location,
+    Subnet(Family),
+    Equals(Family),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    fn check(self, address: IpAddr) -> Result<(), String> {
+        match (self, address) {
+            (Self::V4, IpAddr::V6(a)) => Err(format!("{a} is an IPv6 address; write CLIENT.IPV6.SRC for it")),
+            (Self::V6, IpAddr::V4(a)) => Err(format!("{a} is an IPv4 address; write CLIENT.IP.SRC for it")),
+            _ => Ok(()),
+        }
+    }
+}
+
+type Parsed<T> = Result<T, RuleError>;
+
+fn fail<T>(at: usize, text: impl Into<String>) -> Parsed<T> {
+    Err(RuleError { at, text: text.into() })
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn skip_space(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    fn take(&mut self, token: &str) -> bool {
+        self.skip_space();
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    /// The character at hand for a message.
+    fn found(&self) -> String {
+        self.peek().map_or_else(|| "the end of the rule".to_owned(), |c| format!("{c:?}"))
+    }
+
+    /// Counts a part of the rule.
+    fn part(&mut self) -> Parsed<()> {
+        self.parts += 1;
+        if self.parts > MAX_PARTS {
+            return fail(self.at, format!("the rule has more than {MAX_PARTS} parts"));
+        }
+        Ok(())
+    }
+
+    /// Runs a step one level deeper.
+    fn deeper(&mut self, at: usize, step: fn(&mut Self) -> Parsed<Rule>) -> Parsed<Rule> {
+        if self.depth == MAX_DEPTH {
+            return fail(at, format!("the rule is nested deeper than {MAX_DEPTH} levels"));
+        }
+        self.depth += 1;
+        let rule = step(self)?;
+        self.depth -= 1;
+        Ok(rule)
+    }
+
+    fn or(&mut self) -> Parsed<Rule> {
+        let mut left = self.and()?;
+        while self.operator('|')? {
+            left = Rule::Or(Box::new(left), Box::new(self.and()?));
+        }
+        Ok(left)
+    }
+
+    fn and(&mut self) -> Parsed<Rule> {
+        let mut left = self.unary()?;
+        while self.operator('&')? {
+            left = Rule::And(Box::new(left), Box::new(self.unary()?));
+        }
+        Ok(left)
+    }
+
+    /// Takes the doubled character; a single one is a mistake.
+    fn operator(&mut self, c: char) -> Parsed<bool> {
+        self.skip_space();
+        let at = self.at;
+        if !self.take(&c.to_string()) {
+            return Ok(false);
+        }
+        if self.peek() != Some(c) {
+            return fail(at, format!("a single {c} is no operator; write {c}{c}"));
+        }
+        self.at += 1;
+        self.part()?;
+        Ok(true)
+    }
+
+    fn unary(&mut self) -> Parsed<Rule> {
+        self.skip_space();
+        let at = self.at;
+        if self.take("!") {
+            self.part()?;
+            return Ok(Rule::Not(Box::new(self.deeper(at, Self::unary)?)));
+        }
+        let mut rule = self.primary()?;
+        while self.take(".") {
+            let (at, word) = self.word();
+            if !word.eq_ignore_ascii_case("NOT") {
+                return fail(at, format!("only NOT can follow a condition, found {word:?}"));
+            }
+            self.part()?;
+            rule = Rule::Not(Box::new(rule));
+        }
+        Ok(rule)
+    }
+
+    fn primary(&mut self) -> Parsed<Rule> {
+        self.skip_space();
+        self.part()?;
+        let open = self.at;
+        if self.take("(") {
+            let rule = self.deeper(open, Self::or)?;
+            if !self.take(")") {
+                return fail(open, "this parenthesis is not closed");
+            }
+            return Ok(rule);
+        }
+        let (at, word) = self.word();
+        match word {
+            "" => fail(at, format!("expected a condition, found {}", self.found())),
+            _ if word.eq_ignore_ascii_case("true") => Ok(Rule::Constant(true)),
+            _ if word.eq_ignore_ascii_case("false") => Ok(Rule::Constant(false)),
+            _ => self.call(at),
+        }
+    }
+
+    /// A word and where it begins; empty if there is none.
+    fn word(&mut self) -> (usize, &'a str) {
+        self.skip_space();
+        let at = self.at;
+        let rest = self.rest();
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        self.at += end;
+        (at, &rest[..end])
+    }
+
+    /// The rest of a call whose first word is taken.
+    fn call(&mut self, start: usize) -> Parsed<Rule> {
+        while self.rest().starts_with('.') {
+            self.at += 1;
+            if self.word().1.is_empty() {
+                return fail(self.at, format!("expected a word after the dot, found {}", self.found()));
+            }
+        }
+        let path = &self.text[start..self.at];
+        let call = CALLS.iter().find(|(name, _)| name.eq_ignore_ascii_case(path));
+        match call {
+            Some((name, call)) => {
+                if !self.take("(") {
+                    return fail(self.at, format!("expected ( after {name}, found {}", self.found()));
+                }
+                self.skip_space();
+                match call {
+                    Call::Location => self.location(),
+                    Call::Subnet(family) => self.subnet(*family),
+                    Call::Equals(family) => self.equals(*family),
+                }
+            }
+            None => fail(start, unknown(path)),
+        }
+    }
+
+    fn location(&mut self) -> Parsed<Rule> {
+        let at = self.at;
+        let literal = self.literal()?;
+        let location = Location::parse(&literal).map_err(|e| RuleError { at, text: e.to_string() })?;
+        self.close("the location")?;
+        Ok(Rule::MatchesLocation(location))
+    }
+
+    fn subnet(&mut self, family: Family) -> Parsed<Rule> {
+        let (at, typed) = self.argument()?;
+        let Ok(net) = typed.parse::<IpNet>() else {
+            return fail(at, format!("{typed:?} is not a subnet, such as 10.0.0.0/8"));
+        };
+        family.check(net.addr()).map_err(|text| RuleError { at, text })?;
+        Ok(Rule::InSubnet(net.trunc()))
+    }
+
+    fn equals(&mut self, family: Family) -> Parsed<Rule> {
+        let (at, typed) = self.argument()?;
+        let Ok(address) = typed.parse::<IpAddr>() else {
+            return fail(at, format!("{typed:?} is not an address"));
+        };
+        family.check(address).map_err(|text| RuleError { at, text })?;
+        Ok(Rule::Equals(address))
+    }
+
+    /// Everything up to the closing parenthesis, which is taken.
+    fn argument(&mut self) -> Parsed<(usize, &'a str)> {
+        let (at, rest) = (self.at, self.rest());
+        let Some(end) = rest.find(')') else {
+            return fail(at, "expected an argument and )");
+        };
+        self.at += end + 1;
+        Ok((at, rest[..end].trim()))
+    }
+
+    fn close(&mut self, what: &str) -> Parsed<()> {
+        if self.take(")") {
+            return Ok(());
+        }
+        if self.peek() == Some('+') {
+            return fail(self.at, "not supported yet: joining texts with +");
+        }
+        fail(self.at, format!("expected ) after {what}, found {}", self.found()))
+    }
+
+    /// A text in double quotes; `\"` and `\\` stand for themselves without the backslash.
+    fn literal(&mut self) -> Parsed<String> {
+        let at = self.at;
+        if !self.take("\"") {
+            return fail(at, format!("expected a text in double quotes, found {}", self.found()));
+        }
+        let mut out = String::new();
+        let mut chars = self.rest().char_indices();
+        while let Some((offset, c)) = chars.next() {
+            match c {
+                '"' => {
+                    self.at += offset + 1;
+                    if out.chars().count() > MAX_LITERAL {
+                        return fail(at, format!("this text has more than {MAX_LITERAL} characters"));
+                    }
+                    return Ok(out);
+                }
+                '\\' => match chars.next() {
+                    Some((_, c @ ('"' | '\\'))) => out.push(c),
+                    Some((_, c)) => {
+                        return fail(self.at + offset, format!("\\{c} is no escape; only \\\" and \\\\ are"));
+                    }
+                    None => break,
+                },
+                _ => out.push(c),
+            }
+        }
+        fail(at, "this text has no closing quote")
+    }
+}
+
+/// The message about a call that does not work.
+fn unknown(path: &str) -> String {
+    let first = path.split('.').next().unwrap_or_default();
+    if path.contains('.') && NOT_YET.iter().any(|name| name.eq_ignore_ascii_case(first)) {
+        return format!("not supported yet: {path}");
+    }
+    format!("{path:?} is not a condition; write one such as CLIENT.IP.SRC.MATCHES_LOCATION(\"Asia.HK\")")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn location(text: &str) -> Rule {
+        Rule::MatchesLocation(Location::parse(text).unwrap())
+    }
+
+    #[test]
+    fn the_conditions_of_this_version_parse() {
+        let subnet = |text: &str| Rule::InSubnet(text.parse().unwrap());
+        let rows = [
+            (r#"CLIENT.IP.SRC.MATCHES_LOCATION("*.ZMB.*.*")"#, location("*.ZMB")),
+            (r#"client.ip.src.matches_location( "Asia.HK" )"#, location("Asia.HK")),
+            (r#"CLIENT.IP.SRC.MATCHES_LOCATION("NA.US.\"New York\"")"#, location(r#"NA.US."New York""#)),
+            ("CLIENT.IP.SRC.IN_SUBNET(1.1.1.1/24)", subnet("1.1.1.0/24")),
+            ("CLIENT.IPV6.SRC.IN_SUBNET( 2001:db8::/32 )", subnet("2001:db8::/32")),
+            ("CLIENT.IP.SRC.EQ(192.0.2.1)", Rule::Equals("192.0.2.1".parse().unwrap())),
+            ("CLIENT.IPV6.SRC.EQ(2001:db8::1)", Rule::Equals("2001:db8::1".parse().unwrap())),
+            ("TRUE", Rule::Constant(true)),
+            (" ( false ) ", Rule::Constant(false)),
+        ];
+        for (text, rule) in rows {
+            assert_eq!(parse(text), Ok(rule), "{text}");
+        }
+    }
+
+    #[test]
+    fn and_binds_tighter_than_or_and_not_tighter_than_both() {
+        let (t, f) = (|| Box::new(Rule::Constant(true)), || Box::new(Rule::Constant(false)));
+        let not = |rule| Box::new(Rule::Not(rule));
+        let rows = [
+            ("true || false && true", Rule::Or(t(), Box::new(Rule::And(f(), t())))),
+            ("(true || false) && true", Rule::And(Box::new(Rule::Or(t(), f())), t())),
+            ("!true && false", Rule::And(not(t()), f())),
+            ("true.NOT||!false.not", Rule::Or(not(t()), not(not(f())))),
+            ("(true && false).NOT", Rule::Not(Box::new(Rule::And(t(), f())))),
+            ("true && false && true", Rule::And(Box::new(Rule::And(t(), f())), t())),
+        ];
+        for (text, rule) in rows {
+            assert_eq!(parse(text), Ok(rule), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_have_their_column() {
+        let rows = [
+            ("", "column 1: expected a condition, found the end of the rule"),
+            ("true &&", "column 8: expected a condition, found the end of the rule"),
+            ("true & false", "column 6: a single & is no operator; write &&"),
+            ("true | false", "column 6: a single | is no operator; write ||"),
+            ("true false", "column 6: expected && or ||, found 'f'"),
+            ("(true", "column 1: this parenthesis is not closed"),
+            ("true)", "column 5: this parenthesis closes nothing"),
+            ("true.AND", "column 6: only NOT can follow a condition, found \"AND\""),
+            ("CLIENT.IP.DST.EQ(10.0.0.1)", "column 1: not supported yet: CLIENT.IP.DST.EQ"),
+            ("!CLIENT.UDP.DNS.DOMAIN.EQ(\"x\")", "column 2: not supported yet: CLIENT.UDP.DNS.DOMAIN.EQ"),
+            ("DNS.REQ.QUESTION.TYPE.EQ(A)", "column 1: not supported yet: DNS.REQ.QUESTION.TYPE.EQ"),
+            ("dns.res.header.rcode.eq(NOERROR)", "column 1: not supported yet: dns.res.header.rcode.eq"),
+            ("CLIENT.VLAN.ID.EQ(1)", "column 1: not supported yet: CLIENT.VLAN.ID.EQ"),
+            ("CLIENT.ETHER.SRCMAC.EQ(a)", "column 1: not supported yet: CLIENT.ETHER.SRCMAC.EQ"),
+            ("CLIENT.", "column 8: expected a word after the dot, found the end of the rule"),
+            (
+                "maybe",
+                "column 1: \"maybe\" is not a condition; write one such as \
+                 CLIENT.IP.SRC.MATCHES_LOCATION(\"Asia.HK\")",
+            ),
+            (
+                "CLIENT.IP.SRC.MATCHES_LOCATION",
+                "column 31: expected ( after CLIENT.IP.SRC.MATCHES_LOCATION, found the end of the rule",
+            ),
+            (
+                "CLIENT.IP.SRC.MATCHES_LOCATION(Asia)",
+                "column 32: expected a text in double quotes, found 'A'",
+            ),
+            ("CLIENT.IP.SRC.MATCHES_LOCATION(\"a", "column 32: this text has no closing quote"),
+            (
+                "CLIENT.IP.SRC.MATCHES_LOCATION(\"\\*.a\")",
+                "column 33: \\* is no escape; only \\\" and \\\\ are",
+            ),
+            (
+                "CLIENT.IP.SRC.MATCHES_LOCATION(\"a..b\")",
+                "column 32: \"a..b\" has an empty qualifier; write * for an omitted one",
+            ),
+            (
+                "CLIENT.IP.SRC.MATCHES_LOCATION(\"a\" + \"b\")",
+                "column 36: not supported yet: joining texts with +",
+            ),
+            (
+                "CLIENT.IP.SRC.MATCHES_LOCATION(\"a\"",
+                "column 35: expected ) after the location, found the end of the rule",
+            ),
+            (
+                "CLIENT.IP.SRC.IN_SUBNET(10.0.0.0)",
+                "column 25: \"10.0.0.0\" is not a subnet, such as 10.0.0.0/8",
+            ),
+            (
+                "CLIENT.IP.SRC.IN_SUBNET(2001:db8::/32)",
+                "column 25: 2001:db8:: is an IPv6 address; write CLIENT.IPV6.SRC for it",
+            ),
+            ("CLIENT.IP.SRC.IN_SUBNET(", "column 25: expected an argument and )"),
+            (
+                "CLIENT.IPV6.SRC.EQ(1.2.3.4)",
+                "column 20: 1.2.3.4 is an IPv4 address; write CLIENT.IP.SRC for it",
+            ),
+            ("CLIENT.IP.SRC.EQ(x)", "column 18: \"x\" is not an address"),
+        ];
+        for (text, message) in rows {
+            assert_eq!(parse(text).unwrap_err().to_string(), message, "{text}");
+        }
+        let long = format!("CLIENT.IP.SRC.MATCHES_LOCATION(\"{}\")", "x".repeat(256));
+        assert!(parse(&long).unwrap_err().text.contains("more than 255 characters"));
+    }
+
+    #[test]
+    fn depth_and_length_are_bounded() {
+        let nested = |n: usize| format!("{}true{}", "(".repeat(n), ")".repeat(n));
+        assert!(parse(&nested(MAX_DEPTH)).is_ok());
+        assert!(parse(&nested(MAX_DEPTH + 1)).unwrap_err().text.contains("deeper than 64"));
+        assert!(parse(&"!".repeat(1_000_000)).unwrap_err().text.contains("deeper than 64"));
+        assert!(parse(&format!("true{}", ".NOT".repeat(1_000_000))).unwrap_err().text.contains("1000 parts"));
+        assert!(parse(&"true && ".repeat(1_000_000)).unwrap_err().text.contains("1000 parts"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in any::<String>()) {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn no_mixture_of_tokens_panics(tokens in proptest::collection::vec(proptest::sample::select(vec![
+            "CLIENT", ".IP", ".SRC", ".IN_SUBNET", ".MATCHES_LOCATION", "(", ")", "\"", "*.ZMB", "\\", "!", "&&",
+            "||", "&", "true", "false", ".NOT", " ", "10.0.0.0/8", "ä", "+", ".",
+        ]), 0..40)) {
+            let _ = parse(&tokens.concat());
+        }
+    }
+}

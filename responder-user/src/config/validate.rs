@@ -1,0 +1,306 @@
+//! From the [`File`] to the model: names become ids, defaults are filled in, everything is held against everything.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use super::{
+    domains,
+    file::{File, Head, Payload},
+    lint, names, pool,
+    problem::{At, Notes},
+};
+use crate::model::{
+    self, ActionId, DnsAction, DnsActionKind, DnsPolicy, LocationTable, Model, Monitor, MonitorId,
+    MonitorKind, Service, zone::Soa,
+};
+
+/// Names of the objects of one kind, each with its index in the list of the file.
+pub(super) struct Index<'f> {
+    pub(super) kind: &'static str,
+    names: HashMap<&'f str, usize>,
+}
+
+impl<'f> Index<'f> {
+    /// Indexes a list; a name that occurs twice is a problem of the second.
+    fn new(notes: &Notes<'_>, kind: &'static str, heads: impl Iterator<Item = &'f Head>) -> Self {
+        let mut names: HashMap<&str, (usize, usize)> = HashMap::new();
+        for (i, head) in heads.enumerate() {
+            let (_, first) = *names.entry(&head.name.value).or_insert((i, head.name.at));
+            if first != head.name.at {
+                let (name, line) = (&head.name.value, notes.line(first));
+                let text = format!("{kind} {name:?}: name: {name:?} is taken by the {kind} in line {line}");
+                notes.problem(head.name.at, text);
+            }
+        }
+        Self { kind, names: names.into_iter().map(|(name, (i, _))| (name, i)).collect() }
+    }
+
+    /// The object that a reference means; without one it is a problem of `object`'s `field`.
+    pub(super) fn find(
+        &self,
+        notes: &Notes<'_>,
+        object: &str,
+        field: &str,
+        name: &At<String>,
+    ) -> Option<usize> {
+        let found = self.names.get(name.value.as_str()).copied();
+        if found.is_none() {
+            // Sorted, so that one file always gives one message.
+            let mut known: Vec<&str> = self.names.keys().copied().collect();
+            known.sort_unstable();
+            let hint = notes.did_you_mean(&name.value, known.into_iter());
+            let kind = self.kind;
+            notes
+                .problem(name.at, format!("{object}: {field}: {kind} {:?} does not exist{hint}", name.value));
+        }
+        found
+    }
+}
+
+/// `kind "name"`, as messages begin.
+pub(super) fn label(kind: &str, head: &Head) -> String {
+    format!("{kind} {:?}", head.name.value)
+}
+
+/// Makes the model. It is whole only if the notes have no problem afterwards.
+pub(super) fn validate(notes: &Notes<'_>, file: &File) -> Model {
+    let monitors = Index::new(notes, "monitor", file.monitors.iter().map(|o| &o.head));
+    let services = Index::new(notes, "service", file.services.iter().map(|o| &o.head));
+    let vservers = Index::new(notes, "vserver", file.vservers.iter().map(|o| &o.head));
+    let actions = Index::new(notes, "dns_action", file.actions.iter().map(|o| &o.head));
+    Index::new(notes, "dns_policy", file.policies.iter().map(|o| &o.head));
+    Index::new(notes, "scenario", file.scenarios.iter());
+    Index::new(notes, "record", file.records.iter());
+
+    let mut settings = file.settings.clone();
+    settings.listen = listen(notes, &file.listen);
+    let locations =
+        LocationTable { custom: file.ranges.clone(), wildcard_matches_any: file.wildcard_matches_any };
+    let mut model = Model { settings, locations, ..Model::default() };
+    model.zones = zones(notes, file);
+    model.monitors = file.monitors.iter().map(|typed| monitor(notes, typed)).collect();
+    model.services =
+        file.services.iter().map(|typed| service(notes, typed, &monitors, &vservers, &model)).collect();
+    model.vservers = pool::vservers(notes, file, &services, &vservers);
+    model.domains = domains::domains(notes, file, &vservers, &model);
+    model.actions = file
+        .actions
+        .iter()
+        .map(|typed| DnsAction {
+            name: typed.head.name.value.clone(),
+            kind: match &typed.payload {
+                Payload::Preferred(list) => {
+                    DnsActionKind::PreferredLocations(list.iter().map(|l| l.value.clone()).collect())
+                }
+                Payload::Inert(key) => DnsActionKind::Inert { key: (*key).to_owned() },
+            },
+        })
+        .collect();
+    model.policies = policies(notes, file, &actions);
+    lint::lint(notes, file, &model);
+    model
+}
+
+fn listen(notes: &Notes<'_>, typed: &[At<SocketAddr>]) -> Vec<SocketAddr> {
+    let mut out = Vec::new();
+    for (i, address) in typed.iter().enumerate() {
+        if let Some(first) = typed[..i].iter().find(|earlier| earlier.value == address.value) {
+            let line = notes.line(first.at);
+            notes.problem(
+                address.at,
+                format!("listen.addresses: \"{}\" is listed twice, first in line {line}", address.value),
+            );
+        }
+        out.push(address.value);
+    }
+    out
+}
+
+fn zones(notes: &Notes<'_>, file: &File) -> Vec<model::Zone> {
+    let mut seen = HashMap::new();
+    let mut out = Vec::new();
+    for typed in &file.zones {
+        let label = label("zone", &typed.head);
+        let first = *seen.entry(&typed.apex).or_insert(typed.head.name.at);
+        if first != typed.head.name.at {
+            let (name, line) = (&typed.head.name.value, notes.line(first));
+            let text = format!("{label}: name: {name:?} is taken by the zone in line {line}");
+            notes.problem(typed.head.name.at, text);
+        }
+        let path = typed.file.as_ref().map(|file| {
+            let path = notes.resolve(&file.value);
+            if let Err(error) = names::regular(&path).and_then(|()| std::fs::File::open(&path).map(drop)) {
+                notes.problem(file.at, format!("{label}: file: {:?} cannot be read: {error}", file.value));
+            }
+            path
+        });
+        out.push(model::Zone {
+            apex: typed.apex.clone(),
+            file: path,
+            soa: soa(typed),
+            ns: typed.ns.iter().flatten().map(|ns| ns.value.clone()).collect(),
+        });
+    }
+    out
+}
+
+fn soa(zone: &super::file::Zone) -> Soa {
+    let mut soa = Soa::default_for(&zone.apex);
+    let Some(typed) = zone.soa.as_ref().map(|soa| &soa.value) else { return soa };
+    let set = |to: &mut u32, from: Option<u32>| *to = from.unwrap_or(*to);
+    set(&mut soa.refresh, typed.refresh);
+    set(&mut soa.retry, typed.retry);
+    set(&mut soa.expire, typed.expire);
+    set(&mut soa.minimum, typed.minimum);
+    set(&mut soa.ttl, typed.ttl);
+    soa.serial = typed.serial;
+    if let Some(mname) = &typed.mname {
+        soa.mname = mname.clone();
+    }
+    if let Some(rname) = &typed.rname {
+        soa.rname = rname.clone();
+    }
+    soa
+}
+
+fn monitor(notes: &Notes<'_>, typed: &super::file::Monitor) -> Monitor {
+    let interval = typed.interval.as_ref().map_or(Duration::from_secs(5), |d| d.value);
+    // A short interval without a timeout is no mistake: the default gives way.
+    let timeout = typed.timeout.as_ref().map_or(Duration::from_secs(2).min(interval), |d| d.value);
+    if let Some(at) = typed.timeout.as_ref().filter(|_| timeout > interval).map(|d| d.at) {
+        let unit = humantime::format_duration;
+        notes.problem(
+            at,
+            format!(
+                "{}: timeout: \"{}\" is above the interval of {}",
+                label("monitor", &typed.head),
+                unit(timeout),
+                unit(interval)
+            ),
+        );
+    }
+    Monitor {
+        name: typed.head.name.value.clone(),
+        kind: typed.kind.clone(),
+        interval,
+        timeout,
+        rise: typed.rise.unwrap_or(1),
+        fall: typed.fall.unwrap_or(3),
+        port: typed.port,
+        enabled: typed.enabled,
+    }
+}
+
+fn service(
+    notes: &Notes<'_>,
+    typed: &super::file::Service,
+    monitors: &Index<'_>,
+    vservers: &Index<'_>,
+    model: &Model,
+) -> Service {
+    let label = label("service", &typed.head);
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for address in &typed.addresses {
+        if addresses.contains(&address.value) {
+            notes.problem(address.at, format!("{label}: address: \"{}\" is listed twice", address.value));
+        } else {
+            addresses.push(address.value);
+        }
+    }
+    if let Some(behind) = &typed.behind {
+        vservers.find(notes, &label, "behind", behind);
+    }
+    let bound = service_monitors(notes, &label, typed, monitors, model);
+    let sum: u32 = bound.iter().map(|(_, weight)| weight).sum();
+    if let Some(threshold) = typed.threshold.as_ref().filter(|t| t.value > sum && !typed.head.broken) {
+        let text =
+            format!("{} can never be reached: the weights of the monitors add up to {sum}", threshold.value);
+        notes.problem(threshold.at, format!("{label}: monitor_threshold: {text}"));
+    }
+    let range = addresses.first().and_then(|first| model.locations.find(*first));
+    let looked_up = range.filter(|_| typed.location.is_none());
+    Service {
+        name: typed.head.name.value.clone(),
+        cname: typed.cname.as_ref().map(|name| name.value.clone()),
+        port: typed.port.unwrap_or(0),
+        location: typed.location.clone().or_else(|| looked_up.map(|range| range.location.clone())),
+        coordinates: looked_up.and_then(|range| range.coordinates),
+        monitors: bound,
+        monitor_threshold: typed.threshold.as_ref().map_or(0, |t| t.value),
+        enabled: typed.enabled,
+        site: typed.site.clone(),
+        addresses,
+    }
+}
+
+fn service_monitors(
+    notes: &Notes<'_>,
+    label: &str,
+    typed: &super::file::Service,
+    monitors: &Index<'_>,
+    model: &Model,
+) -> Vec<(MonitorId, u32)> {
+    let mut bound: Vec<(MonitorId, u32)> = Vec::new();
+    for (name, weight) in &typed.monitors {
+        let Some(found) = monitors.find(notes, label, "monitors", name) else { continue };
+        let (id, monitor) = (MonitorId(found as u32), &model.monitors[found]);
+        if bound.iter().any(|(earlier, _)| *earlier == id) {
+            notes.problem(name.at, format!("{label}: monitors: {:?} is listed twice", name.value));
+            continue;
+        }
+        let asks_port = matches!(monitor.kind, MonitorKind::Tcp | MonitorKind::Http { .. });
+        if asks_port && monitor.port.is_none() && typed.port.is_none() && !typed.head.broken {
+            let text =
+                format!("{label}: port: is missing; monitor {:?} asks the port of the service", name.value);
+            notes.problem(typed.head.at, text);
+        }
+        bound.push((id, *weight));
+    }
+    bound
+}
+
+fn policies(notes: &Notes<'_>, file: &File, actions: &Index<'_>) -> Vec<DnsPolicy> {
+    let mut priorities: HashMap<u32, usize> = HashMap::new();
+    let mut out = Vec::new();
+    for typed in &file.policies {
+        let label = label("dns_policy", &typed.head);
+        let action = actions.find(notes, &label, "action", &typed.action);
+        if !typed.global {
+            continue;
+        }
+        let priority = typed.priority.value;
+        let first = *priorities.entry(priority).or_insert(typed.priority.at);
+        if first != typed.priority.at {
+            let line = notes.line(first);
+            notes.problem(
+                typed.priority.at,
+                format!("{label}: priority: {priority} is taken by the dns_policy in line {line}"),
+            );
+        }
+        let (Some(action), Some(rule)) = (action, &typed.rule) else { continue };
+        out.push(DnsPolicy {
+            name: typed.head.name.value.clone(),
+            rule: rule.clone(),
+            rule_text: typed.rule_text.value.clone(),
+            action: ActionId(action as u32),
+            priority,
+            goto: typed.goto.as_ref().map_or_else(Default::default, |goto| goto.value),
+        });
+    }
+    out.sort_by_key(|policy| policy.priority);
+    out
+}
+
+/// `"a" -> "b" -> "a"`
+pub(super) fn chain<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let mut out = String::new();
+    for name in names {
+        let arrow = if out.is_empty() { "" } else { " -> " };
+        let _ = write!(out, "{arrow}{name:?}");
+    }
+    out
+}
