@@ -147,12 +147,14 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
+/// Rows of the interface table that are used.
+type Rows<'a> = &'a [([u8; 6], u32)];
+
 /// Rows of the interface table: address and index belong together, unused rows end the table.
 #[test]
 fn only_frames_of_our_interfaces_are_answered() {
     let mut lab = open_classless("interfaces");
     let other = [2, 0, 0, 0, 0, 7];
-    type Rows<'a> = &'a [([u8; 6], u32)];
     let cases: [(&str, Rows<'_>, bool); 7] = [
         ("ours", &[(OUR_MAC, OUR_IFINDEX)], true),
         ("another index", &[(OUR_MAC, OUR_IFINDEX + 1)], false),
@@ -185,5 +187,18 @@ fn without_an_interface_the_counter_is_that_of_the_address() {
     for frame in [one(), six(), one().tag(0x8100, 1), one().edit_frame(mac(0, [0; 6]))] {
         let row = row("no interface", frame, pass(Counter::PassMac));
         row::run(&mut lab, &row).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// Seen once: the port was looked at before the address of the link, so that frames of others were dropped.
+#[test]
+fn a_service_port_does_not_drop_what_is_not_for_us() {
+    let mut lab = open_classless("not-ours");
+    for port in [7, 123, 1900] {
+        for frame in [one(), six(), six().tag(0x8100, 1)] {
+            let frame = frame.source_port(port).edit_frame(mac(0, [2, 0, 0, 0, 0, 8]));
+            let row = row("not ours", frame, pass(Counter::PassMac));
+            row::run(&mut lab, &row).unwrap_or_else(|error| panic!("port {port}: {error}"));
+        }
     }
 }
