@@ -107,18 +107,4 @@ impl Runner {
         let (verdict, len) = self.run(frame, &mut out);
         (verdict, out[..len].to_vec())
     }
-
-    /// Runs the program `repeat` times on one frame; the return value of the last run.
-    pub fn repeat(&self, frame: &[u8], repeat: u32) -> u32 {
-        let mut attr = TestAttr {
-            data_in: frame.as_ptr() as u64,
-            data_size_in: frame.len() as u32,
-            repeat,
-            ..TestAttr::default()
-        };
-        if let Err(error) = self.call(&mut attr) {
-            panic!("BPF_PROG_TEST_RUN, {repeat} times: {error}");
-        }
-        attr.retval
-    }
 }

@@ -1,0 +1,204 @@
+//! The XDP program and a worker's code on the same octets: generated queries of every shape, no difference.
+//!
+//! Where the program answers, the worker's reply has the same octets. Where it passes, the frame is untouched, and the
+//! worker does not crash on it; and it never passes what the shared code could have answered within its bounds.
+//! One million frames; with `RESPONDER_FULL=1` ten million.
+
+#[path = "../lab/mod.rs"]
+mod lab;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod generate;
+
+use std::{net::IpAddr, thread, time::Instant};
+
+use generate::{Generator, SHAPES};
+use lab::{
+    Lab,
+    oracle::{self, Fate},
+    pin_to,
+    random::Random,
+    read,
+    run::{MOST, Runner, Verdict},
+    world,
+};
+use responder_common::{
+    limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS},
+    lookup::{self, Client, World},
+    parse, reply,
+};
+use responder_user::publish::world::{Reader, set_reader};
+
+/// Differences that are allowed. There are none.
+const ALLOWED: [&str; 0] = [];
+
+/// What one thread found.
+#[derive(Default)]
+struct Tally {
+    compared: u64,
+    answered: u64,
+    dropped: u64,
+    passed: u64,
+    /// Passed, of those that are messages to us.
+    messages: u64,
+    by_shape: [[u64; 2]; SHAPES],
+    different: Vec<String>,
+}
+
+fn client_of(address: IpAddr) -> Client {
+    match address {
+        IpAddr::V4(a) => Client::V4(a.to_bits()),
+        IpAddr::V6(a) => Client::V6(a.octets()),
+    }
+}
+
+/// A worker's way to a reply for a name of the table: the shared functions with all the room that the maps have.
+fn worker_reply(message: &[u8], client: IpAddr, world: &Reader, out: &mut [u8]) -> Option<usize> {
+    let query = parse::parse::<[u8], MAX_NAME_WORDS>(message, world.control().key()).ok()?;
+    let answer =
+        lookup::answer::<_, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS>(world, &query, client_of(client)).ok()?;
+    let shape = reply::fit(&query, &answer, reply::udp_limit(&query));
+    out.get_mut(..query.question_end)?.copy_from_slice(&message[..query.question_end]);
+    let out = out.get_mut(..shape.len)?;
+    reply::write::<[u8], MAX_NAME_WORDS, MAX_POOL, SOA_WORDS>(out, &query, &answer, shape)?;
+    Some(shape.len)
+}
+
+/// True if the shared code answers within the bounds of the program.
+fn is_fast(message: &[u8], client: IpAddr, world: &Reader) -> bool {
+    let Ok(query) = parse::parse::<[u8], FAST_NAME_WORDS>(message, world.control().key()) else {
+        return false;
+    };
+    let client = client_of(client);
+    lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(world, &query, client).is_ok()
+}
+
+/// One thread on one CPU: its rotation counters and those of the kernel there go in step.
+struct Side<'a> {
+    runner: &'a Runner,
+    world: &'a Reader,
+    /// Whose rotation counters follow the kernel's, and whose do not matter.
+    readers: (usize, usize),
+    names: &'a [Vec<u8>],
+}
+
+impl Side<'_> {
+    fn compare(&self, seed: u64, count: u64) -> Tally {
+        let mut tally = Tally::default();
+        let mut generator = Generator { random: Random(seed), names: self.names };
+        let mut out = Box::new([0; MOST]);
+        let mut expected = Box::new([0; MOST]);
+        for _ in 0..count {
+            let (shape, frame) = generator.frame();
+            let (verdict, len) = self.runner.run(&frame, &mut out);
+            let result = self.judge(&frame, verdict, &out[..len], &mut expected[..], &mut tally);
+            tally.compared += 1;
+            tally.by_shape[shape][usize::from(verdict == Verdict::Tx)] += 1;
+            if let Err(difference) = result {
+                tally.different.push(format!("{difference}\n  shape {shape}, frame {frame:02x?}"));
+                if tally.different.len() > 10 {
+                    break;
+                }
+            }
+        }
+        tally
+    }
+
+    fn judge(
+        &self,
+        frame: &[u8],
+        verdict: Verdict,
+        out: &[u8],
+        expected: &mut [u8],
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        let fate = oracle::headers(frame);
+        if verdict != Verdict::Tx && out != frame {
+            return Err(format!("{verdict:?}, but the frame was changed"));
+        }
+        match (verdict, fate) {
+            (Verdict::Tx, Fate::Message { dns, client }) => {
+                tally.answered += 1;
+                read::check_frame(frame, out)?;
+                set_reader(self.readers.0);
+                let len = worker_reply(&frame[dns], client, self.world, expected)
+                    .ok_or("the program answers, the worker does not")?;
+                let said = read::message(out)?;
+                if said != &expected[..len] {
+                    return Err(format!("program {said:02x?}\n  worker  {:02x?}", &expected[..len]));
+                }
+                if tally.answered.is_multiple_of(64) {
+                    read::reply(said)?;
+                }
+                Ok(())
+            }
+            (Verdict::Drop, Fate::Drop) => {
+                tally.dropped += 1;
+                Ok(())
+            }
+            (Verdict::Pass, Fate::Pass) => {
+                tally.passed += 1;
+                Ok(())
+            }
+            (Verdict::Pass, Fate::Message { dns, client }) => {
+                (tally.passed, tally.messages) = (tally.passed + 1, tally.messages + 1);
+                set_reader(self.readers.1);
+                let message = &frame[dns];
+                worker_reply(message, client, self.world, expected);
+                if is_fast(message, client, self.world) {
+                    return Err("the program passes what it could have answered".to_owned());
+                }
+                Ok(())
+            }
+            (verdict, fate) => Err(format!("{verdict:?}, but the headers say {fate:?}")),
+        }
+    }
+}
+
+#[test]
+fn the_program_and_a_worker_give_the_same_octets() {
+    let total: u64 = if std::env::var_os("RESPONDER_FULL").is_some() { 10_000_000 } else { 1_000_000 };
+    let mut lab = Lab::open("differential", world::model(), &world::snapshot);
+    let names: Vec<Vec<u8>> = lab.compiled.model.domains.iter().map(|d| d.name.wire().to_vec()).collect();
+    let cpus = thread::available_parallelism().map_or(1, usize::from).min(4);
+    let reader = lab.writer().reader(cpus * 2);
+    let before = lab.counters();
+    let begin = Instant::now();
+    let share = total.div_ceil(cpus as u64);
+    let tallies: Vec<Tally> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..cpus)
+            .map(|cpu| {
+                let readers = (cpu, cpus + cpu);
+                let side = Side { runner: lab.runner(), world: &reader, readers, names: &names };
+                scope.spawn(move || {
+                    pin_to(cpu);
+                    side.compare(0x5eed_0000 + cpu as u64, share)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let sum = |part: fn(&Tally) -> u64| tallies.iter().map(part).sum::<u64>();
+    let (compared, answered) = (sum(|t| t.compared), sum(|t| t.answered));
+    println!(
+        "{compared} frames in {:.1} s: {answered} answered, {} passed ({} of them messages to us), {} dropped",
+        begin.elapsed().as_secs_f64(),
+        sum(|t| t.passed),
+        sum(|t| t.messages),
+        sum(|t| t.dropped),
+    );
+    let risen = Lab::risen(&before, &lab.counters());
+    println!("counters: {risen:?}");
+    for shape in 0..SHAPES {
+        let [passed, answered] = [0, 1].map(|i| tallies.iter().map(|t| t.by_shape[shape][i]).sum::<u64>());
+        println!("shape {shape}: {answered} answered, {passed} not");
+    }
+    let different: Vec<&String> = tallies.iter().flat_map(|t| &t.different).collect();
+    println!("{} differences outside the list of {}", different.len(), ALLOWED.len());
+    assert!(different.is_empty(), "{}", different.iter().map(|d| d.as_str()).collect::<Vec<_>>().join("\n"));
+    assert!(compared >= total);
+    assert!(answered * 3 > compared, "the generator has become too wild");
+    assert_eq!(risen.iter().map(|(_, count)| count).sum::<u64>(), compared, "one counter a frame");
+    assert!(risen.iter().all(|(name, _)| *name != "xdp_pass_broken" && *name != "xdp_pass_tailroom"));
+}
