@@ -2,4 +2,9 @@
 //!
 //! The modules in the order in which data moves; a module imports only those above it and `responder_common`.
 
+pub mod decide;
 pub mod model;
+
+pub mod clock;
+
+pub mod health;
