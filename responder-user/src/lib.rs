@@ -2,6 +2,7 @@
 //!
 //! The modules in the order in which data moves; a module imports only those above it and `responder_common`.
 
+pub mod compile;
 pub mod decide;
 pub mod model;
 

@@ -1,6 +1,8 @@
 //! Builds models in a few words, for the tests of `decide` and `compile`.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
+pub mod random;
+
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use responder_user::{

@@ -1,0 +1,207 @@
+//! Properties of the partition into client classes over random models.
+
+mod support;
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    time::Instant,
+};
+
+use ipnet::{IpNet, Ipv6Net};
+use proptest::{collection::vec, prelude::*};
+use responder_user::{
+    compile::class::{ClassError, Classes, classed},
+    decide::{Client, Decision, Owner, Snapshot, decide_without_steps, policy},
+    model::{Method, Model, RecordType, Rule, location::LocationRange},
+};
+use support::{
+    add_preference, address, eight_sites, location, model_of,
+    random::{Question, case, client, config, model},
+    range,
+};
+
+fn quiet(model: &Model, snapshot: &Snapshot, question: &Question, client: &Client<'_>) -> Decision {
+    decide_without_steps(model, snapshot, &question.owner, question.rtype, client)
+}
+
+/// The class by longest prefix.
+fn longest(prefixes: &[(Ipv6Net, u16)], address: Ipv6Addr) -> u16 {
+    prefixes
+        .iter()
+        .filter(|(net, _)| net.contains(&address))
+        .max_by_key(|(net, _)| net.prefix_len())
+        .unwrap()
+        .1
+}
+
+/// True if all of the network is of one class.
+fn uniform(classes: &Classes, net: IpNet) -> bool {
+    match net {
+        IpNet::V4(net) => classes.v4.iter().any(|r| r.0 <= net.network() && net.broadcast() <= r.1),
+        IpNet::V6(net) => classes.v6_ranges.iter().any(|r| r.0 <= net.network() && net.broadcast() <= r.1),
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn a_class_decides_as_its_members((model, snapshot, question) in case(true), others in vec(client(), 16)) {
+        let classes = Classes::of(&model).unwrap();
+        let varied = classed(&model, &question.owner, question.rtype);
+        let zero = quiet(&model, &snapshot, &question, &classes.client(&model, 0));
+        for address in others.into_iter().chain([question.client]) {
+            let class = classes.class_of(address);
+            let representative = classes.client(&model, class);
+            prop_assert_eq!(representative.address, classes.representatives[usize::from(class)]);
+            prop_assert_eq!(classes.class_of(representative.address), class);
+            let located = Client::locate(&model, representative.address);
+            prop_assert_eq!(located.place, representative.place);
+            let own = Client::locate(&model, address);
+            let fired = |c: &Client<'_>| policy::fires(&model, c).map(|f| f.policy);
+            prop_assert_eq!(fired(&own), fired(&representative), "{}", address);
+            let got = quiet(&model, &snapshot, &question, &own);
+            prop_assert_eq!(&got, &quiet(&model, &snapshot, &question, &representative), "{}", address);
+            if !varied {
+                prop_assert_eq!(&got.outcome, &zero.outcome, "one column would do");
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_cover_everything_once_and_prefixes_agree(model in model(), others in vec(client(), 16)) {
+        let classes = Classes::of(&model).unwrap();
+        prop_assert_eq!(classes.v4[0].0, Ipv4Addr::UNSPECIFIED);
+        prop_assert_eq!(classes.v4.last().unwrap().1, Ipv4Addr::BROADCAST);
+        for pair in classes.v4.windows(2) {
+            prop_assert_eq!(pair[0].1.to_bits() + 1, pair[1].0.to_bits());
+            prop_assert!(pair[0].2 != pair[1].2, "neighbours of one class are joined");
+        }
+        prop_assert_eq!(classes.v6_ranges[0].0, Ipv6Addr::UNSPECIFIED);
+        prop_assert_eq!(classes.v6_ranges.last().unwrap().1, Ipv6Addr::from_bits(u128::MAX));
+        for pair in classes.v6_ranges.windows(2) {
+            prop_assert_eq!(pair[0].1.to_bits() + 1, pair[1].0.to_bits());
+            prop_assert!(pair[0].2 != pair[1].2, "neighbours of one class are joined");
+        }
+        for (first, last, class) in &classes.v6_ranges {
+            prop_assert_eq!(longest(&classes.v6, *first), *class);
+            prop_assert_eq!(longest(&classes.v6, *last), *class);
+        }
+        for address in others {
+            let found = classes.lookup(address);
+            if let IpAddr::V6(a) = address {
+                prop_assert_eq!(longest(&classes.v6, a), found.class);
+            }
+            let net = IpNet::new(address, found.prefix_len).unwrap().trunc();
+            prop_assert!(uniform(&classes, net), "{} is not of one class", net);
+            if let Some(wider) = net.supernet() {
+                prop_assert!(!uniform(&classes, wider), "{} is of one class, too", wider);
+            }
+        }
+    }
+
+    #[test]
+    fn order_of_ranges_changes_nothing(model in model()) {
+        let widths = |m: &Model| {
+            let mut all: Vec<u128> = m.locations.custom.iter().map(LocationRange::width).collect();
+            all.sort_unstable();
+            all
+        };
+        // Of two ranges of one width the newer wins: there the order counts.
+        prop_assume!(widths(&model).windows(2).all(|w| w[0] != w[1]));
+        let mut turned = model.clone();
+        turned.locations.custom.reverse();
+        let (a, b) = (Classes::of(&model).unwrap(), Classes::of(&turned).unwrap());
+        prop_assert_eq!((a.v4, a.v6, a.representatives), (b.v4, b.v6, b.representatives));
+    }
+}
+
+#[test]
+fn the_example_has_two_classes() {
+    let model = eight_sites();
+    let classes = Classes::of(&model).unwrap();
+    assert_eq!(classes.count(), 2, "clients of the policy, and all others");
+    assert_eq!(classes.class_of(address("192.0.2.1")), 0);
+    assert_eq!(classes.v6, [("::/0".parse().unwrap(), 0)]);
+    let found = classes.lookup(address("10.53.0.2"));
+    assert_eq!((found.class, found.prefix_len), (1, 24));
+    assert_eq!(classes.lookup(address("10.53.1.2")).prefix_len, 24);
+    assert_eq!(classes.lookup(address("128.0.0.1")).prefix_len, 1);
+}
+
+#[test]
+fn places_that_look_alike_are_one_class() {
+    let mut model = model_of(&[("hk", "Asia.HK"), ("uk", "Europe.UK")], Method::StaticProximity);
+    for (i, place) in ["Asia.JPN", "asia.CN.Beijing", "Europe.UK.London", "Europe.UK"].iter().enumerate() {
+        model.locations.custom.push(range(&format!("10.{i}.0.0"), &format!("10.{i}.255.255"), place));
+    }
+    let classes = Classes::of(&model).unwrap();
+    let class = |i: u8| classes.class_of([10, i, 0, 1].into());
+    assert_eq!([class(0), class(1), class(2), class(3)], [1, 1, 2, 2]);
+    assert_eq!(classes.lookup([10, 0, 0, 1].into()).prefix_len, 15, "siblings of one class merge");
+    model.vservers[0].method = Method::RoundRobin;
+    assert_eq!(Classes::of(&model).unwrap().count(), 1, "nobody asks where a client is");
+    assert!(!classed(&model, &support::owner(), RecordType::A));
+}
+
+/// One class besides class 0 on the lower half of so many /24s.
+fn halves(count: u32) -> Model {
+    let mut model = model_of(&[("a", "Asia.HK")], Method::RoundRobin);
+    add_preference(&mut model, "p", 1, Rule::MatchesLocation(location("Asia")), &["Asia"]);
+    for i in 0..count {
+        let first = Ipv4Addr::from_bits(0x1000_0000 + (i << 8));
+        let last = Ipv4Addr::from_bits(first.to_bits() + 127);
+        model.locations.custom.push(range(&first.to_string(), &last.to_string(), "Asia"));
+    }
+    model
+}
+
+#[test]
+fn too_many_classes_and_splits_are_refused_with_their_numbers() {
+    let fits = Classes::of(&halves(65_533)).unwrap();
+    assert_eq!((fits.count(), fits.splits()), (2, 65_533));
+    let error = Classes::of(&halves(65_534)).unwrap_err();
+    assert_eq!(error, ClassError { classes: 2, splits: 65_534 });
+    assert!(error.to_string().contains("65535"), "{error}");
+}
+
+#[test]
+fn a_hundred_thousand_ranges_take_seconds() {
+    let places = ["Asia.HK", "Asia.JPN", "Europe.UK", "Africa.ZMB", "Africa.SD"];
+    let mut model = eight_sites();
+    for i in 0..100_000_u32 {
+        // Spread over both families, nested here and there.
+        let place = format!("{}.c{}", places[i as usize % places.len()], i % 5_000);
+        let n = i.wrapping_mul(2_654_435_761);
+        let (first, last): (IpAddr, IpAddr) = if i % 2 == 0 {
+            let first = Ipv4Addr::from_bits(n & !0xff);
+            (first.into(), Ipv4Addr::from_bits(first.to_bits() | 0xff | (n & 0xf00)).into())
+        } else {
+            let first = (0x2001_u128 << 112) | (u128::from(n) << 80);
+            (Ipv6Addr::from_bits(first).into(), Ipv6Addr::from_bits(first | ((1 << 80) - 1)).into())
+        };
+        model.locations.custom.push(LocationRange {
+            first,
+            last,
+            location: location(&place),
+            coordinates: None,
+        });
+    }
+    let start = Instant::now();
+    let classes = Classes::of(&model).unwrap();
+    let took = start.elapsed();
+    println!(
+        "{} classes, {} v4 ranges, {} v6 prefixes in {took:?}",
+        classes.count(),
+        classes.v4.len(),
+        classes.v6.len()
+    );
+    assert!(took.as_secs() < 30, "{took:?} in a debug build");
+    assert!(classes.v6.len() <= 50_001, "a range costs one prefix at most: {}", classes.v6.len());
+    let owner = Owner { ..support::owner() };
+    let snapshot = Snapshot::all_up(&model);
+    for i in 0..classes.count() as u16 {
+        let client = classes.client(&model, i);
+        decide_without_steps(&model, &snapshot, &owner, RecordType::A, &client);
+    }
+}
