@@ -9,3 +9,5 @@ pub mod model;
 pub mod clock;
 
 pub mod health;
+
+pub mod control;
