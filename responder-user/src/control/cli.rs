@@ -26,10 +26,9 @@ pub enum Output {
 #[command(
     name = "responderctl",
     version,
-    about,
     after_help = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.\n\
-                  When piped, a list is one record a line, fields separated by tabs, without a header; \
-                  `responderctl show --help` names the fields.",
+                  When piped, a list is one record a line, its fields separated by tabs, without a header:\n\
+                  `responderctl show --help` names them. JSON keys are never renamed.",
     disable_help_subcommand = true
 )]
 pub struct Cli {

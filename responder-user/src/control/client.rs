@@ -32,7 +32,7 @@ pub enum ClientError {
     #[error("responderd at {} does not answer within {} s; see its log", .0.display(), .1.as_secs())]
     Silent(PathBuf, Duration),
     /// The connection broke.
-    #[error("responderd at {} hung up without an answer; see its log", .0.display())]
+    #[error("responderd at {} hung up; see its log", .0.display())]
     HungUp(PathBuf),
     /// What came is no reply.
     #[error("{} speaks another language than this responderctl: {}", .path.display(), .what)]

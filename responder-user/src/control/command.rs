@@ -169,6 +169,16 @@ pub enum ForceState {
     Auto,
 }
 
+impl From<ForceState> for crate::health::Force {
+    fn from(state: ForceState) -> Self {
+        match state {
+            ForceState::Up => Self::Up,
+            ForceState::Down => Self::Down,
+            ForceState::Auto => Self::Auto,
+        }
+    }
+}
+
 /// What a command that changes something returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {

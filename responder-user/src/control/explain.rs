@@ -13,10 +13,17 @@ use ipnet::IpNet;
 use responder_common::counters::Counter;
 use serde_json::{Value, json};
 
-use super::{Refusal, View, command::Question, show::vserver::addresses};
+use super::{
+    Refusal, View,
+    command::Question,
+    show::{
+        service::complaint,
+        vserver::{addresses, give},
+    },
+};
 use crate::{
-    decide::{self, Outcome},
-    model::{DnsName, Domain, RecordType, Zone, zone::Soa},
+    decide::{self, Outcome, Step},
+    model::{DnsName, Domain, RecordType, ServiceId, Zone, zone::Soa},
 };
 use lane::Lane;
 use wire::Reading;
@@ -58,6 +65,7 @@ struct Found {
     method: Option<String>,
     reason: String,
     rcode: Option<String>,
+    give: Option<&'static str>,
     addresses: Vec<IpAddr>,
     ttl: Option<u32>,
     undecided: bool,
@@ -165,8 +173,12 @@ impl Asked<'_> {
             decide::Owner { vserver: domain.vserver, backup_ip: std::sync::Arc::clone(&domain.backup_ip) };
         let decision = decide::decide(model, view.snapshot, &owner, rtype, self.client);
         for step in &decision.steps {
-            found.step(step.step, step.outcome.clone(), step.reason.clone());
+            found.step(step.step, step.outcome.clone(), self.detailed(step));
         }
+        found.give = match &decision.outcome {
+            Outcome::Answer(pool) => Some(give(pool)),
+            Outcome::Undecided | Outcome::Empty => None,
+        };
         found.policy = decision.policy.map(|p| model.policies[p.index()].name.clone());
         found.link = Some(model.vserver(decision.link).name.clone());
         found.tier = Some(decision.tier.to_string());
@@ -180,6 +192,19 @@ impl Asked<'_> {
             Outcome::Empty => Some(self.negative_ttl()),
             Outcome::Answer(_) => Some(domain.ttl),
         };
+    }
+
+    /// The reason of a step. A service that is down says what its check says.
+    fn detailed(&self, step: &Step) -> String {
+        let services = &self.view.model.services;
+        let complaint = || {
+            let index = services.iter().position(|s| step.outcome.starts_with(&format!("{} (", s.name)))?;
+            complaint(self.view, ServiceId(index as u32))
+        };
+        match (step.step, step.reason.as_str()) {
+            ("service", "down") => complaint().map_or_else(|| step.reason.clone(), |c| format!("down: {c}")),
+            _ => step.reason.clone(),
+        }
     }
 
     /// TTL of the SOA in a negative answer (RFC 2308 3).
@@ -300,6 +325,7 @@ impl Asked<'_> {
             "method": found.method,
             "reason": found.reason,
             "rcode": found.rcode,
+            "give": found.give,
             "addresses": found.addresses,
             "ttl": found.ttl,
             "generation": self.view.generation,

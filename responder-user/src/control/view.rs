@@ -13,7 +13,7 @@ use crate::{
     compile::class::Classes,
     decide::{Owner, Owners, Snapshot},
     health::Health,
-    model::{Model, VserverId},
+    model::{Model, ServiceId, VserverId},
 };
 
 /// An interface that the responder is to answer on.
@@ -109,9 +109,11 @@ pub fn stats(view: &View<'_>) -> Value {
     Value::Object(counters.collect())
 }
 
-/// `{total, up, down, …}`
+/// How many of each word.
 fn counts<'w>(words: impl Iterator<Item = &'w str>) -> Value {
-    let mut out = Map::from_iter(["total", "up"].map(|key| (key.to_owned(), Value::from(0))));
+    let mut out = Map::from_iter(
+        ["total", "up", "down", "undecided", "disabled"].map(|key| (key.to_owned(), Value::from(0))),
+    );
     let mut add = |key: &str| {
         let so_far = out.get(key).and_then(Value::as_u64).unwrap_or(0);
         out.insert(key.to_owned(), Value::from(so_far + 1));
@@ -123,17 +125,30 @@ fn counts<'w>(words: impl Iterator<Item = &'w str>) -> Value {
     Value::Object(out)
 }
 
-/// What the engine says, then virtual servers that cannot answer by themselves.
+/// Services that `problems` names; the others are counted.
+const NAMED: usize = 10;
+
+/// What the engine says, then virtual servers that cannot answer by themselves, then services that are down.
 fn problems(view: &View<'_>) -> Vec<String> {
     let mut out = view.problems.to_vec();
-    for (i, vserver) in view.model.vservers.iter().enumerate() {
-        let id = VserverId(i as u32);
+    for id in vserver::ids(view) {
         // One without names answers nobody; as a backup it shows in the virtual server that it stands in for.
         if view.names.count(id) > 0
             && let Some(plight) = vserver::plight(view, id)
         {
-            out.push(format!("vserver {}: {plight}", vserver.name));
+            out.push(format!("vserver {}: {plight}", view.model.vserver(id).name));
         }
+    }
+    let down: Vec<ServiceId> = (0..view.model.services.len() as u32)
+        .map(ServiceId)
+        .filter(|id| service::verdict(view, *id).word() == "down")
+        .collect();
+    for id in down.iter().take(NAMED) {
+        let name = &view.model.service(*id).name;
+        out.push(format!("service {name} is down: {}", service::reason(view, *id)));
+    }
+    if let Some(more @ 1..) = down.len().checked_sub(NAMED) {
+        out.push(format!("{more} more services are down; `responderctl show service` lists them"));
     }
     out
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Style, block, cell};
+use super::{Style, block, cell, given};
 
 /// The answer, where it is given, and the numbered steps to it.
 pub fn explain(style: Style, value: &Value) -> String {
@@ -29,7 +29,7 @@ fn head(value: &Value) -> Vec<(&'static str, String)> {
     let addresses = value["addresses"].as_array().map_or(0, Vec::len);
     let answer = match (value["rcode"].as_str(), addresses) {
         (Some("NOERROR"), 0) => "NOERROR, no addresses".to_owned(),
-        (Some("NOERROR"), _) => cell(&value["addresses"]),
+        (Some("NOERROR"), _) => given(value),
         (rcode, _) => rcode.unwrap_or("made by the worker").to_owned(),
     };
     let lane = if value["source"] == "xdp" { "in XDP" } else { "by a worker" };

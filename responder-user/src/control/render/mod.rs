@@ -57,6 +57,18 @@ fn cell(value: &Value) -> String {
     }
 }
 
+/// The addresses of an answer, and how many of them it carries.
+fn given(answer: &Value) -> String {
+    let addresses = cell(&answer["addresses"]);
+    match (answer["give"].as_str(), answer["addresses"].as_array().map_or(0, Vec::len)) {
+        (_, 0) => "no addresses".to_owned(),
+        (_, 1) => addresses,
+        (Some("one"), _) => format!("one of {addresses}"),
+        (Some("best-first"), _) => format!("all of {addresses}, best first"),
+        _ => format!("all of {addresses}"),
+    }
+}
+
 /// A state as NetScaler prints it.
 fn state(value: &Value) -> String {
     cell(value).to_ascii_uppercase()

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Style, block, cell, state, table};
+use super::{Style, block, cell, given, state, table};
 use crate::control::command::ShowKind;
 
 /// A column: its header, and how it is read from a row.
@@ -88,18 +88,6 @@ const BOUND: &[Column] = &[
     ("WEIGHT", |v| cell(&v["weight"])),
     ("ORDER", |v| cell(&v["order"])),
     ("LOCATION", |v| cell(&v["location"])),
-    ("ADDRESSES", |v| cell(&v["addresses"])),
-    ("REASON", |v| cell(&v["reason"])),
-];
-
-/// Of what classes of clients are answered.
-const ANSWERS: &[Column] = &[
-    ("TYPE", |v| cell(&v["type"])),
-    ("CLIENTS LIKE", |v| cell(&v["client"])),
-    ("CLASSES", |v| cell(&v["classes"])),
-    ("POLICY", |v| cell(&v["policy"])),
-    ("TIER", |v| cell(&v["tier"])),
-    ("METHOD", |v| cell(&v["method"])),
     ("ADDRESSES", |v| cell(&v["addresses"])),
     ("REASON", |v| cell(&v["reason"])),
 ];
@@ -256,7 +244,7 @@ fn vserver(style: Style, one: &Value) -> String {
         ("effective", state(&one["effective"])),
         ("threshold", state(&one["threshold"])),
         ("latch", if one["latched"] == true { "set" } else { "not set" }.to_owned()),
-        ("spillover", cell(&one["spillover"])),
+        ("spillover", if one["spillover"].is_null() { "none".to_owned() } else { cell(&one["spillover"]) }),
         ("method", format!("{}{backup_method}", cell(&one["method"]))),
         ("method now", format!("{}: {}", cell(&one["current_method"]), cell(&one["reason"]))),
         (
@@ -284,12 +272,33 @@ fn vserver(style: Style, one: &Value) -> String {
     ];
     let mut out = block(&rows);
     out += &section(style, "Services", BOUND, &one["services"]);
-    out += &section(style, "Answers now", ANSWERS, &one["answers"]);
+    out += "\nAnswers now:\n";
+    out.extend(one["answers"].as_array().into_iter().flatten().map(answer));
     if let Some(more @ 1..) = one["classes_left_out"].as_u64() {
         let hint = "`responderctl explain NAME TYPE --client IP` shows any";
         let _ = writeln!(out, "and {more} more classes of clients; {hint}");
     }
     out
+}
+
+/// What some classes of clients are answered, in two lines.
+fn answer(row: &Value) -> String {
+    let classes = row["classes"].as_u64().unwrap_or(0);
+    let others = match classes {
+        0 | 1 => String::new(),
+        2 => " and one more class".to_owned(),
+        n => format!(" and {} more classes", n - 1),
+    };
+    let how = if row["give"].is_null() {
+        String::new()
+    } else {
+        format!("{}, {}: ", cell(&row["tier"]), cell(&row["method"]))
+    };
+    let policy =
+        if row["policy"].is_null() { String::new() } else { format!("policy {}, ", cell(&row["policy"])) };
+    let (rtype, client) = (cell(&row["type"]), cell(&row["client"]));
+    let reason = cell(&row["reason"]);
+    format!("{rtype} to clients like {client}{others}: {}\n    {policy}{how}{reason}\n", given(row))
 }
 
 fn monitor(style: Style, one: &Value) -> String {

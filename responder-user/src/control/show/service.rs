@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::checks;
+use super::{checks, forced};
 use crate::{
     control::View,
     decide::{AddressState, snapshot::is_monitored},
+    health::MonitorRow,
     model::ServiceId,
 };
 
@@ -68,24 +69,28 @@ pub fn reason(view: &View<'_>, id: ServiceId) -> String {
         (Some(false), _) => "forced down".to_owned(),
         (_, Verdict { state: AddressState::Undecided, .. }) => "monitors have not decided yet".to_owned(),
         (_, Verdict { state: AddressState::Down, .. }) => {
-            format!("monitors are not satisfied{}", complaint(view, id))
+            complaint(view, id).unwrap_or_else(|| "monitors are not satisfied".to_owned())
         }
-        _ if up < total => format!("{up} of {total} addresses up{}", complaint(view, id)),
+        _ if up < total => {
+            let why = complaint(view, id).map_or_else(String::new, |c| format!(": {c}"));
+            format!("{up} of {total} addresses up{why}")
+        }
         _ if !is_monitored(view.model, view.model.service(id)) => "no monitor".to_owned(),
         _ => "monitors are satisfied".to_owned(),
     }
 }
 
-/// What the first failing check says: `: web at 192.0.2.1: connection refused`.
-fn complaint(view: &View<'_>, id: ServiceId) -> String {
+/// What the first failing check says: `web at 192.0.2.1: connection refused`; the address where there are several.
+pub(in crate::control) fn complaint(view: &View<'_>, id: ServiceId) -> Option<String> {
     let several = view.model.service(id).addresses.len() > 1;
-    let down = view.health.monitor_rows(id).into_iter();
-    let mut down = down.filter(|row| row.enabled && row.state == crate::health::AddressState::Down);
-    down.next().map_or_else(String::new, |row| {
-        let at = if several { format!(" at {}", row.address) } else { String::new() };
-        let error = row.error.unwrap_or_else(|| "down".to_owned());
-        format!(": {}{at}: {error}", row.name)
-    })
+    let failing = |row: &MonitorRow| row.enabled && row.state == crate::health::AddressState::Down;
+    let row = view.health.monitor_rows(id).into_iter().find(failing)?;
+    let at = if several { format!(" at {}", row.address) } else { String::new() };
+    let why = match (forced(row.force), row.error) {
+        (Some(word), _) => format!("forced {word}"),
+        (None, error) => error.unwrap_or_else(|| "down".to_owned()),
+    };
+    Some(format!("{}{at}: {why}", row.name))
 }
 
 /// A row of the list, and the whole object.

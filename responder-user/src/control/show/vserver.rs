@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::service::{self, word};
 use crate::{
     control::View,
-    decide::{Decision, Outcome, Reason, chain, decide_without_steps},
+    decide::{Decision, Give, Outcome, Pool, Reason, chain, decide_without_steps},
     model::{RecordType, VserverId},
 };
 
@@ -172,8 +172,21 @@ fn answer(view: &View<'_>, rtype: RecordType, decision: &Decision) -> Value {
         "tier": decision.tier.to_string(),
         "method": decision.method.name(),
         "reason": decision.reason.to_string(),
+        "give": match &decision.outcome {
+            Outcome::Answer(pool) => Some(give(pool)),
+            Outcome::Undecided | Outcome::Empty => None,
+        },
         "addresses": addresses(&decision.outcome),
     })
+}
+
+/// How many of the addresses an answer carries: "one", "all", or "best-first" for all with the best one first.
+pub(in crate::control) fn give(pool: &Pool) -> &'static str {
+    match pool.give {
+        Give::One => "one",
+        Give::All => "all",
+        Give::BestFirst => "best-first",
+    }
 }
 
 /// Every address that an answer may carry.
