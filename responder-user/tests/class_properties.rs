@@ -12,11 +12,11 @@ use proptest::{collection::vec, prelude::*};
 use responder_user::{
     compile::class::{ClassError, Classes, classed},
     decide::{Client, Decision, Owner, Snapshot, decide_without_steps, policy},
-    model::{Method, Model, RecordType, Rule, location::LocationRange},
+    model::{Method, Model, RecordType, Rule, ServiceId, location::LocationRange},
 };
 use support::{
     add_preference, address, eight_sites, location, model_of,
-    random::{Question, case, client, config, model},
+    random::{Question, case, client, config, model, proximity_model},
     range,
 };
 
@@ -65,6 +65,20 @@ proptest! {
             if !varied {
                 prop_assert_eq!(&got.outcome, &zero.outcome, "one column would do");
             }
+        }
+    }
+
+    #[test]
+    fn places_of_one_class_rank_services_alike(model in proximity_model(), down in any::<u8>()) {
+        let classes = Classes::of(&model).unwrap();
+        let ids = (0..model.services.len() as u32).map(ServiceId);
+        let down: Vec<ServiceId> = ids.filter(|id| down >> id.0 & 1 == 1).collect();
+        let snapshot = Snapshot::with_down(&model, &down);
+        let ask = |c: &Client<'_>| decide_without_steps(&model, &snapshot, &support::owner(), RecordType::A, c);
+        for range in &model.locations.custom {
+            let class = classes.class_of(range.first);
+            let (own, other) = (Client::locate(&model, range.first), classes.client(&model, class));
+            prop_assert_eq!(ask(&own), ask(&other), "{} and {}", own.address, other.address);
         }
     }
 

@@ -45,11 +45,7 @@ impl Reason {
         match self {
             Self::NoLoadFigures(Method::CustomLoad) => Some(7),
             Self::NoLoadFigures(_) | Self::NoRoundTripTimes => Some(1),
-            Self::BackupVserver
-            | Self::BackupIp
-            | Self::EmptyDownResponse
-            | Self::AllBound
-            | Self::NothingBound => Some(12),
+            Self::BackupIp | Self::EmptyDownResponse | Self::AllBound | Self::NothingBound => Some(12),
             _ => None,
         }
     }

@@ -104,10 +104,25 @@ pub fn add_preference(model: &mut Model, name: &str, priority: u32, rule: Rule, 
     model
         .actions
         .push(DnsAction { name: format!("{name}-list"), kind: DnsActionKind::PreferredLocations(list) });
-    let rule_text = format!("{rule:?}");
+    let rule_text = written(&rule);
     let (name, goto) = (name.to_owned(), Goto::End);
     model.policies.push(DnsPolicy { name, rule, rule_text, action, priority, goto });
     model.policies.sort_by_key(|p| p.priority);
+}
+
+/// A rule as an operator writes it.
+pub fn written(rule: &Rule) -> String {
+    match rule {
+        Rule::Constant(value) => value.to_string(),
+        Rule::MatchesLocation(pattern) => {
+            format!("CLIENT.IP.SRC.MATCHES_LOCATION({:?})", pattern.to_string())
+        }
+        Rule::InSubnet(net) => format!("CLIENT.IP.SRC.IN_SUBNET({net})"),
+        Rule::Equals(address) => format!("CLIENT.IP.SRC.EQ({address})"),
+        Rule::Not(inner) => format!("!({})", written(inner)),
+        Rule::And(a, b) => format!("({} && {})", written(a), written(b)),
+        Rule::Or(a, b) => format!("({} || {})", written(a), written(b)),
+    }
 }
 
 /// Services at the given places with addresses 198.51.100.1 and so on, one virtual server over all of them.

@@ -17,7 +17,12 @@ use responder_user::{
 pub fn config() -> ProptestConfig {
     let cases = if std::env::var_os("RESPONDER_FULL").is_some() { 100_000 } else { 256 };
     let beside = FileFailurePersistence::WithSource("proptest-regressions");
-    ProptestConfig { cases, failure_persistence: Some(Box::new(beside)), ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        max_global_rejects: cases * 10,
+        failure_persistence: Some(Box::new(beside)),
+        ..ProptestConfig::default()
+    }
 }
 
 /// Addresses of clients: 10.0.0.0/20 and 2001:db8::/116, and now and then another.
@@ -172,7 +177,7 @@ fn assemble(
         model.actions.push(DnsAction { name: format!("a{i}"), kind });
         model.policies.push(DnsPolicy {
             name: format!("p{i}"),
-            rule_text: format!("{rule:?}"),
+            rule_text: super::written(&rule),
             rule,
             action: ActionId(i as u32),
             priority: (i as u32 + 1) * 5,
@@ -228,5 +233,23 @@ pub fn case(undecided: bool) -> impl Strategy<Value = (Model, Snapshot, Question
     model().prop_flat_map(move |model| {
         let (snapshot, question) = (snapshot(&model, undecided), question(&model));
         (Just(model), snapshot, question)
+    })
+}
+
+/// One virtual server with static proximity over services that are all located, some with coordinates, and clients in
+/// many places: what [`model`] seldom brings together.
+pub fn proximity_model() -> impl Strategy<Value = Model> {
+    let located = (place(), coordinates()).prop_map(|(location, coordinates)| {
+        let base = super::service("", None, &[]);
+        Service { location: Some(location), coordinates, ..base }
+    });
+    (vec(located, 2..5), vec(range(), 2..9)).prop_map(|(mut services, custom)| {
+        for (i, service) in services.iter_mut().enumerate() {
+            service.addresses = vec![near(true, 0xf00 + i as u32)];
+        }
+        let bound = (0..services.len() as u32).map(super::bound).collect();
+        let vservers = vec![super::vserver("", Method::StaticProximity, bound)];
+        let locations = LocationTable { custom, ..LocationTable::default() };
+        assemble(services, vservers, locations, Vec::new())
     })
 }

@@ -109,7 +109,7 @@ fn half(len: u8) -> u128 {
 mod tests {
     use super::*;
 
-    /// Runs in the last 8 bits of the address space from their first values; the rest is class 0.
+    /// Runs from their first addresses to the next one.
     fn runs(starts: &[(u128, u32)]) -> Vec<Run> {
         let mut out: Vec<Run> = Vec::new();
         for (i, &(first, class)) in starts.iter().enumerate() {
@@ -132,6 +132,10 @@ mod tests {
         assert_eq!(lengths(&nested), [(0, 0), (62, 1), (64, 2)]);
         let three_of_four = [(0, 0), (4 << 64, 1), (7 << 64, 2), (8 << 64, 0)];
         assert_eq!(lengths(&three_of_four), [(0, 0), (62, 1), (64, 2)]);
+        for starts in [[(4 << 64, 2), (7 << 64, 1)], [(4 << 64, 1), (5 << 64, 2)]] {
+            let starts = [(0, 0), starts[0], starts[1], (8 << 64, 0)];
+            assert_eq!(lengths(&starts), [(0, 0), (62, 2), (64, 1)], "the greater part is the outer prefix");
+        }
         assert_eq!(lengths(&[(0, 0), (u128::MAX, 3)]), [(0, 0), (128, 3)]);
     }
 }
