@@ -22,7 +22,6 @@ use responder_common::{
     lookup,
     parse::{self, Query},
     reply,
-    select::Kind,
 };
 use responder_ebpf::{
     headers::{self, Headers},
@@ -86,11 +85,7 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
         reply::write::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&mut message, &query, &answer, shape)
             .ok_or(Counter::PassBroken)?;
     send::send(&frame, &headers, shape.len, sum).ok_or(Counter::PassBroken)?;
-    Ok(match answer.kind {
-        Kind::Addresses { is_aaaa: false, .. } => Counter::AnswerA,
-        Kind::Addresses { is_aaaa: true, .. } => Counter::AnswerAaaa,
-        Kind::NoData { .. } => Counter::AnswerNodata,
-    })
+    Ok(answer.counter())
 }
 
 /// True when the daemon has been silent for too long. The clock is read once a jiffy, not once a packet.

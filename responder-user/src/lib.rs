@@ -4,6 +4,7 @@
 //! blank lines keep rustfmt from sorting them.)
 
 pub mod config;
+
 pub mod model;
 
 pub mod clock;
@@ -15,3 +16,5 @@ pub mod decide;
 pub mod compile;
 
 pub mod publish;
+
+pub mod control;
