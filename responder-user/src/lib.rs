@@ -18,3 +18,7 @@ pub mod compile;
 pub mod publish;
 
 pub mod control;
+
+pub mod worker;
+
+pub mod engine;

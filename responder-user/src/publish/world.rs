@@ -15,13 +15,13 @@ use std::{
 
 use responder_common::{
     class,
+    counters::Counter,
     layout::{
         AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, SLOT_MASK, Soa, WAYS,
         reference_slot,
     },
-    counters::Counter,
     limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS, MAX_INTERFACES, MAX_LISTEN},
-    lookup::{self, Client, World as _},
+    lookup::{self, Client},
     parse,
 };
 
