@@ -206,6 +206,8 @@ fn workers_done(epochs: &AllEpochs) -> crate::publish::writer::WorkersDone {
     let epochs = epochs.clone();
     Arc::new(move || {
         let all = epochs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        all.iter().for_each(|set| set.wait_quiescent());
+        for set in &all {
+            set.wait_quiescent();
+        }
     })
 }

@@ -111,7 +111,7 @@ impl Engine {
         }
         let mut next = self.writer.prepare(settings, &plan.compiled)?;
         if let Err(error) = fill(&mut next, plan, snapshot, self.generation + 1) {
-            self.writer.abandon(next);
+            self.writer.abandon(&next);
             return Err(error.into());
         }
         self.generation += 1;
