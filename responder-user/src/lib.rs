@@ -15,3 +15,5 @@ pub mod decide;
 pub mod compile;
 
 pub mod publish;
+
+pub mod worker;
