@@ -7,6 +7,7 @@
 //! ```
 
 pub mod answer;
+pub mod epoch;
 pub mod master;
 pub mod message;
 #[doc(hidden)]
@@ -17,5 +18,6 @@ pub mod zone;
 
 pub use self::{
     answer::{Names, Outcome, Transport},
+    epoch::Epochs,
     zone::Zones,
 };
