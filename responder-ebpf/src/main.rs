@@ -48,6 +48,8 @@ pub fn responder(ctx: XdpContext) -> u32 {
         Err(counter) if counter.is_drop() => (counter, xdp_action::XDP_DROP),
         Err(counter) => (counter, xdp_action::XDP_PASS),
     };
+    #[cfg(feature = "log")]
+    aya_log_ebpf::debug!(&ctx, "{}: verdict {}", counter.name(), verdict);
     cpu.counters[counter.slot() & (counters::SLOTS - 1)] += 1;
     verdict
 }
