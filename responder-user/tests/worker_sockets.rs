@@ -404,3 +404,32 @@ fn clients_that_write_or_read_too_slowly_are_closed() {
     // While the deaf one heard nothing, nothing more was answered for it.
     assert_eq!(server.count("worker_query_tcp"), answered);
 }
+
+#[test]
+fn successors_take_over_without_a_lost_query() {
+    let mut server = Server::start("127.0.0.1:0", 2);
+    let at = server.at;
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let client = std::thread::spawn({
+        let stop = Arc::clone(&stop);
+        move || {
+            let mut asked = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                // A port of its own for each, so that every socket of the group has its turn.
+                assert!(ask_udp(&udp(at), &www()).ends_with(&[192, 0, 2, 1]));
+                asked += 1;
+            }
+            asked
+        }
+    });
+    for round in 0..20 {
+        let count = round % 3 + 1;
+        let epochs = Arc::new(Epochs::new(count as usize));
+        let next =
+            server.workers.succeed(&settings(&at.to_string(), count), &server.served, &epochs).unwrap();
+        std::mem::replace(&mut server.workers, next).stop();
+        assert_eq!(ask_tcp(&mut server.connect(), &www()).unwrap().len(), 49);
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(client.join().unwrap() > 0);
+}

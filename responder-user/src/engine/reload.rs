@@ -130,7 +130,7 @@ impl Engine {
         }
         let epochs = Arc::new(Epochs::new(Workers::count(new)?));
         self.epochs.lock().unwrap_or_else(PoisonError::into_inner).push(epochs.clone());
-        match Workers::start(new, &self.served, &epochs) {
+        match self.workers.succeed(new, &self.served, &epochs) {
             Ok(workers) => Ok(Some((workers, epochs))),
             Err(error) => {
                 self.forget_epochs(&epochs);
