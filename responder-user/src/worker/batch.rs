@@ -16,7 +16,7 @@ use responder_common::limits::EDNS_PAYLOAD;
 pub const BATCH: usize = 64;
 
 /// Octets of a query that are read. A query has at most 271 but for its options; a longer message is cut, which
-/// [`Batch::query`] tells.
+/// [`Exchange::is_cut`] tells.
 pub const QUERY_ROOM: usize = 4096;
 
 /// Octets of a reply.
