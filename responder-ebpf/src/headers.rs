@@ -53,7 +53,7 @@ pub fn parse(frame: &Frame, control: &Control, ifindex: u32) -> Result<Headers, 
         }
         ip_at = 18;
     }
-    let headers = match ethertype {
+    let (headers, port) = match ethertype {
         IPV4 => ipv4(frame, control, ip_at)?,
         IPV6 => ipv6(frame, control, ip_at)?,
         _ => return Err(Counter::PassNotIp),
@@ -61,6 +61,8 @@ pub fn parse(frame: &Frame, control: &Control, ifindex: u32) -> Result<Headers, 
     if !is_our_mac(control, mac, ifindex) {
         return Err(Counter::PassMac);
     }
+    // Last, for it is the one that drops: what is not for us is never dropped.
+    source_port(port)?;
     Ok(headers)
 }
 
@@ -77,8 +79,9 @@ fn is_our_mac(control: &Control, mac: u64, ifindex: u32) -> bool {
     false
 }
 
+/// The headers, and the source port in memory order.
 #[inline(always)]
-fn ipv4(frame: &Frame, control: &Control, at: usize) -> Result<Headers, Counter> {
+fn ipv4(frame: &Frame, control: &Control, at: usize) -> Result<(Headers, u16), Counter> {
     let head = frame.get::<u32>(at).ok_or(Counter::PassShort)?;
     let fragment = frame.get::<u16>(at + 6).ok_or(Counter::PassShort)?;
     let protocol = frame.get::<u8>(at + 9).ok_or(Counter::PassShort)?;
@@ -103,12 +106,12 @@ fn ipv4(frame: &Frame, control: &Control, at: usize) -> Result<Headers, Counter>
     if first == 0 || first == 127 || first >= 224 {
         return Err(Counter::PassSource);
     }
-    source_port(ports as u16)?;
-    Ok(Headers { ip_at: at, udp_at: at + 20, dns_len, client: Client::V4(address) })
+    Ok((Headers { ip_at: at, udp_at: at + 20, dns_len, client: Client::V4(address) }, ports as u16))
 }
 
+/// As [`ipv4`].
 #[inline(always)]
-fn ipv6(frame: &Frame, control: &Control, at: usize) -> Result<Headers, Counter> {
+fn ipv6(frame: &Frame, control: &Control, at: usize) -> Result<(Headers, u16), Counter> {
     let head = frame.get::<u64>(at).ok_or(Counter::PassShort)?;
     let source = [
         frame.get::<u64>(at + 8).ok_or(Counter::PassShort)?,
@@ -135,11 +138,10 @@ fn ipv6(frame: &Frame, control: &Control, at: usize) -> Result<Headers, Counter>
     if is_multicast || (source[0] == 0 && (low <= 1 || low >> 32 == 0xffff)) {
         return Err(Counter::PassSource);
     }
-    source_port(ports as u16)?;
     let mut address = [0; 16];
     address[..8].copy_from_slice(&source[0].to_ne_bytes());
     address[8..].copy_from_slice(&source[1].to_ne_bytes());
-    Ok(Headers { ip_at: at, udp_at: at + 40, dns_len, client: Client::V6(address) })
+    Ok((Headers { ip_at: at, udp_at: at + 40, dns_len, client: Client::V6(address) }, ports as u16))
 }
 
 /// Ports (source in the lower half) and length of the message.
