@@ -11,7 +11,7 @@
 
 use aya_ebpf::{
     bindings::xdp_action,
-    helpers::{bpf_jiffies64, bpf_ktime_get_coarse_ns, bpf_xdp_adjust_tail},
+    helpers::{bpf_jiffies64, bpf_ktime_get_coarse_ns},
     macros::xdp,
     programs::XdpContext,
 };
@@ -23,13 +23,7 @@ use responder_common::{
     parse::{self, Query},
     reply,
 };
-use responder_ebpf::{
-    headers::{self, Headers},
-    lookup::KernelWorld,
-    maps,
-    packet::{Frame, forget},
-    send,
-};
+use responder_ebpf::{grow, headers, lookup::KernelWorld, maps, packet::Frame, send};
 
 /// Declared to the kernel.
 #[unsafe(link_section = "license")]
@@ -65,28 +59,22 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
         return Err(Counter::PassStale);
     }
     let scratch = &raw mut cpu.scratch;
-    let headers = Headers {
-        ip_at: forget(scratch, headers.ip_at) & 0x1f,
-        udp_at: forget(scratch, headers.udp_at) & 0x7f,
-        dns_len: forget(scratch, headers.dns_len) & 0xffff,
-        ..headers
-    };
+    let headers = headers.forget(scratch);
     let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
     let query: Query<FAST_NAME_WORDS> = parse::parse(&message, world.control.key())?;
+    let entry = lookup::find(&world, &query.name)?;
     let answer =
-        lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&world, &query, headers.client)?;
+        lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(&world, entry, query.qtype, headers.client())?;
+    let headers = headers.forget(scratch);
     let shape = reply::shape(&query, &answer);
     let change = (headers.dns_at() + shape.len) as i64 - frame.len() as i64;
-    // SAFETY: the context is the kernel's; all pointers into the packet are made anew below.
-    if unsafe { bpf_xdp_adjust_tail(ctx.ctx, change as i32) } != 0 {
-        return Err(Counter::PassTailroom);
-    }
+    grow::grow(ctx, change as i32, headers.dns_at() + query.question_end, scratch)?;
     let frame = Frame::of(ctx);
     let mut message = frame.message(headers.dns_at(), shape.len, scratch);
     let sum =
         reply::write::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&mut message, &query, &answer, shape)
-            .ok_or(Counter::PassBroken)?;
-    send::send(&frame, &headers, shape.len, sum).ok_or(Counter::PassBroken)?;
+            .ok_or(Counter::DropBroken)?;
+    send::send(&frame, &headers, shape.len, sum).ok_or(Counter::DropBroken)?;
     Ok(answer.counter())
 }
 

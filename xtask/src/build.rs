@@ -36,7 +36,9 @@ pub enum Profile {
 pub fn run(options: &Options) -> Result {
     let toolchain = setup::for_build()?;
     if options.ebpf_log {
-        return command::build(toolchain.build(&command::root().join("responder-ebpf")).args(["--features", "log"]));
+        return command::build(
+            toolchain.build(&command::root().join("responder-ebpf")).args(["--features", "log"]),
+        );
     }
     if options.ebpf_only {
         return ebpf(&toolchain);
