@@ -10,7 +10,7 @@ use responder_common::{
     wire::{Sink, Source},
 };
 
-use crate::packet::Frame;
+use crate::packet::{Frame, Scratch};
 
 /// Octets of the longest headers and question that are kept: Ethernet with a tag, IPv6, UDP, DNS header, question.
 const KEPT_MOST: usize = 18 + 40 + 8 + 12 + FAST_NAME + 4;
@@ -20,7 +20,7 @@ const KEPT_MOST: usize = 18 + 40 + 8 + 12 + FAST_NAME + 4;
 /// Where there is no room behind the frame, as on a veth pair whose buffers are cut to measure, the room before it is
 /// used, and what is kept moves there. Err: there is no room at all, and the packet is as it came.
 #[inline(always)]
-pub fn grow(ctx: &XdpContext, change: i32, kept: usize, scratch: *mut u64) -> Result<(), Counter> {
+pub fn grow(ctx: &XdpContext, change: i32, kept: usize, scratch: Scratch) -> Result<(), Counter> {
     // SAFETY: the context is the kernel's; the caller makes all pointers into the packet anew.
     if unsafe { bpf_xdp_adjust_tail(ctx.ctx, change) } == 0 {
         return Ok(());
@@ -34,7 +34,7 @@ pub fn grow(ctx: &XdpContext, change: i32, kept: usize, scratch: *mut u64) -> Re
 
 /// Moves the first `kept` octets down by `by`, in words; the last word overlaps the one before.
 #[inline(always)]
-fn move_down(ctx: &XdpContext, by: usize, kept: usize, scratch: *mut u64) -> Option<()> {
+fn move_down(ctx: &XdpContext, by: usize, kept: usize, scratch: Scratch) -> Option<()> {
     let frame = Frame::of(ctx);
     let from = frame.message(by, 0, scratch);
     let mut to = frame.message(0, 0, scratch);
@@ -45,6 +45,6 @@ fn move_down(ctx: &XdpContext, by: usize, kept: usize, scratch: *mut u64) -> Opt
         }
         to.put_u64(at, from.u64_at(at)?)?;
     }
-    let last = Source::forget(&from, kept.checked_sub(8)?);
+    let last = scratch.forget(kept.checked_sub(8)?);
     to.put_u64(last, from.u64_at(last)?)
 }

@@ -4,7 +4,7 @@
 
 use responder_common::{counters::Counter, layout::Control, lookup::Client};
 
-use crate::packet::{Frame, forget};
+use crate::packet::{Frame, Scratch};
 
 /// Ethertypes and header values in memory order.
 const IPV4: u16 = 0x0800_u16.to_be();
@@ -55,12 +55,12 @@ impl Headers {
 
     /// The same headers, of which the checker of paths knows no more than their bounds.
     #[inline(always)]
-    pub fn forget(self, scratch: *mut u64) -> Self {
+    pub fn forget(self, scratch: Scratch) -> Self {
         Self {
-            ip_at: forget(scratch, self.ip_at) & 0x1f,
-            udp_at: forget(scratch, self.udp_at) & 0x7f,
-            dns_len: forget(scratch, self.dns_len) & 0xffff,
-            is_ipv6: forget(scratch, self.is_ipv6) & 1,
+            ip_at: scratch.forget(self.ip_at) & 0x1f,
+            udp_at: scratch.forget(self.udp_at) & 0x7f,
+            dns_len: scratch.forget(self.dns_len) & 0xffff,
+            is_ipv6: scratch.forget(self.is_ipv6) & 1,
             source: self.source,
         }
     }

@@ -8,6 +8,7 @@
 
 #![no_std]
 #![no_main]
+#![allow(missing_docs, reason = "the xdp attribute makes a second item without the comment")]
 
 use aya_ebpf::{
     bindings::xdp_action,
@@ -23,7 +24,13 @@ use responder_common::{
     parse::{self, Query},
     reply,
 };
-use responder_ebpf::{grow, headers, lookup::KernelWorld, maps, packet::Frame, send};
+use responder_ebpf::{
+    grow, headers,
+    lookup::KernelWorld,
+    maps,
+    packet::{Frame, Scratch},
+    send,
+};
 
 /// Declared to the kernel.
 #[unsafe(link_section = "license")]
@@ -35,8 +42,8 @@ pub static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
 pub fn responder(ctx: XdpContext) -> u32 {
     let Some(cpu) = maps::PER_CPU.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
     // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
-    let cpu = unsafe { &mut *cpu };
-    let (counter, verdict) = match answer(&ctx, cpu) {
+    let (scratch, cpu) = Scratch::of(unsafe { &mut *cpu });
+    let (counter, verdict) = match answer(&ctx, cpu, scratch) {
         Ok(counter) => (counter, xdp_action::XDP_TX),
         // Nothing was written yet where an answer of the program fails, so a pass passes the packet as it came.
         Err(counter) if counter.is_drop() => (counter, xdp_action::XDP_DROP),
@@ -49,7 +56,7 @@ pub fn responder(ctx: XdpContext) -> u32 {
 }
 
 #[inline(always)]
-fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
+fn answer(ctx: &XdpContext, cpu: &mut PerCpu, scratch: Scratch) -> Result<Counter, Counter> {
     let world = KernelWorld::open().ok_or(Counter::PassBroken)?;
     let frame = Frame::of(ctx);
     // SAFETY: the context is valid while the program runs; the kernel rewrites this access to its own field.
@@ -58,7 +65,6 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
     if is_stale(world.control, cpu) {
         return Err(Counter::PassStale);
     }
-    let scratch = &raw mut cpu.scratch;
     let headers = headers.forget(scratch);
     let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
     let query: Query<FAST_NAME_WORDS> = parse::parse(&message, world.control.key())?;
