@@ -94,23 +94,28 @@ impl Process {
         }
     }
 
+    /// True once the log has this whole line; an error when the process has ended without it.
+    pub fn has_said(&mut self, line: &str) -> Result<bool> {
+        // In this order: what it said before its end is in the log.
+        let ended = self.ended();
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        match ended {
+            _ if log.lines().any(|l| l == line) => Ok(true),
+            Some(status) => Err(self.fault(format!("ended ({status}) before it said `{line}`"))),
+            None => Ok(false),
+        }
+    }
+
     /// Waits for a whole line in its log.
     pub fn wait_for_line(&mut self, line: &str, patience: Duration) -> Result {
         let deadline = Instant::now() + patience;
-        loop {
-            let has_ended = self.ended();
-            let log = fs::read_to_string(&self.log).unwrap_or_default();
-            if log.lines().any(|l| l == line) {
-                return Ok(());
-            }
-            if let Some(status) = has_ended {
-                return Err(self.fault(format!("ended ({status}) before it said `{line}`")));
-            }
+        while !self.has_said(line)? {
             if Instant::now() >= deadline {
                 return Err(self.fault(format!("has not said `{line}` after {} s", patience.as_secs_f64())));
             }
             thread::sleep(GLANCE);
         }
+        Ok(())
     }
 
     /// Ends it with `signal` and waits; with SIGKILL when it does not obey.
