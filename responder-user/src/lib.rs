@@ -17,8 +17,8 @@ pub mod compile;
 
 pub mod publish;
 
-pub mod control;
-
 pub mod worker;
+
+pub mod control;
 
 pub mod engine;

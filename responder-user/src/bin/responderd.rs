@@ -42,7 +42,9 @@ fn main() -> ExitCode {
 fn check(config: &Path) -> ExitCode {
     match engine::check(config) {
         Ok(warnings) => {
-            warnings.iter().for_each(|warning| println!("{warning}"));
+            for warning in &warnings {
+                println!("{warning}");
+            }
             eprintln!("{}: can be started", config.display());
             ExitCode::SUCCESS
         }

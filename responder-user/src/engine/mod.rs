@@ -170,6 +170,9 @@ impl Engine {
     /// Once a second.
     fn tick(&mut self) {
         self.writer.world_mut().beat();
+        if let Some(program) = self.writer.program_mut() {
+            program.flush_log();
+        }
         self.rates.sample(Instant::now(), self.queries());
         self.follow_interfaces();
         if !self.is_ready && self.started.elapsed() >= self.plan.compiled.model.settings.warm_up {
@@ -206,6 +209,8 @@ fn workers_done(epochs: &AllEpochs) -> crate::publish::writer::WorkersDone {
     let epochs = epochs.clone();
     Arc::new(move || {
         let all = epochs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        all.iter().for_each(|set| set.wait_quiescent());
+        for set in &all {
+            set.wait_quiescent();
+        }
     })
 }

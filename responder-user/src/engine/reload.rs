@@ -111,7 +111,7 @@ impl Engine {
         }
         let mut next = self.writer.prepare(settings, &plan.compiled)?;
         if let Err(error) = fill(&mut next, plan, snapshot, self.generation + 1) {
-            self.writer.abandon(next);
+            self.writer.abandon(&next);
             return Err(error.into());
         }
         self.generation += 1;
@@ -130,7 +130,7 @@ impl Engine {
         }
         let epochs = Arc::new(Epochs::new(Workers::count(new)?));
         self.epochs.lock().unwrap_or_else(PoisonError::into_inner).push(epochs.clone());
-        match Workers::start(new, &self.served, &epochs) {
+        match self.workers.succeed(new, &self.served, &epochs) {
             Ok(workers) => Ok(Some((workers, epochs))),
             Err(error) => {
                 self.forget_epochs(&epochs);

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::{AllEpochs, Engine, EngineError, Orders, Plan, publish::Latency, workers_done};
 use crate::{
     compile::{Compiled, name::StaticTypes},
-    config::{self, Loaded, Problem},
+    config::{self, Loaded},
     control::{EventKind, Events, NameIndex, RateMeter, Server},
     decide::{ServiceState, Snapshot, VserverState},
     health::{Health, Scheduler},
@@ -30,10 +30,7 @@ impl Plan {
     /// Reads, validates and compiles a file and its zones: the same for start, reload and check.
     pub(super) fn read(path: &Path) -> Result<Self, EngineError> {
         let Loaded { model, warnings } = config::load(path)?;
-        Self::of(model, warnings)
-    }
-
-    fn of(model: Model, warnings: Vec<Problem>) -> Result<Self, EngineError> {
+        let model = Arc::new(model);
         let zones = Zones::load(&model)
             .map_err(|problems| EngineError::Zones(problems.iter().map(ToString::to_string).collect()))?;
         let zones = Arc::new(zones);
@@ -44,7 +41,7 @@ impl Plan {
             other: zones.has_other_types(name),
         };
         let soa_of = |zone: usize| Some(zones.zone(&model.zones[zone].apex)?.soa().clone());
-        let compiled = Compiled::of(Arc::new(model.clone()), &static_types, &soa_of)?;
+        let compiled = Compiled::of(model.clone(), &static_types, &soa_of)?;
         Ok(Self { compiled, names, zones, warnings })
     }
 

@@ -309,7 +309,7 @@ fn fill_classes(memory: &Memory, classes: &Classes) {
             let block = at >> 8;
             let end = last.min((block << 8) | 0xff);
             let (element, lane) = class::direct_place(at);
-            if at & 0xff == 0 && end & 0xff == 0xff {
+            if at.trailing_zeros() >= 8 && end.trailing_ones() >= 8 {
                 set(&memory.class4, element, lane, class);
             } else {
                 if open != Some(block) {

@@ -1,6 +1,5 @@
-//! The one file with system calls that have no safe wrapper: many datagrams per call, with the address each came to, and
-//! the steering program of a SO_REUSEPORT group.
-#![expect(unsafe_code, reason = "recvmmsg, sendmmsg and two socket options take raw pointers")]
+//! The one file with system calls that have no safe wrapper: many datagrams per call, with the address each came to.
+#![expect(unsafe_code, reason = "recvmmsg, sendmmsg and setsockopt take raw pointers")]
 
 use std::{
     io,
@@ -17,7 +16,7 @@ use responder_common::limits::EDNS_PAYLOAD;
 pub const BATCH: usize = 64;
 
 /// Octets of a query that are read. A query has at most 271 but for its options; a longer message is cut, which
-/// [`Batch::query`] tells.
+/// [`Exchange::is_cut`] tells.
 pub const QUERY_ROOM: usize = 4096;
 
 /// Octets of a reply.
@@ -237,32 +236,9 @@ pub fn prepare_udp(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()
     if address.ip().is_unspecified() { set(socket, level, info, &1) } else { Ok(()) }
 }
 
-/// Has the kernel give a packet to the socket of the CPU that received it (design section 6). `cpus` in the order in
-/// which the sockets of the group were bound; a packet on any other CPU goes to one of them by that CPU's number.
-pub fn steer(socket: BorrowedFd<'_>, cpus: &[usize]) -> io::Result<()> {
-    /// SKF_AD_OFF + SKF_AD_CPU: the number of the CPU that runs the program.
-    const CPU: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_CPU) as u32;
-    let statement = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
-    let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, CPU)];
-    for (index, cpu) in cpus.iter().enumerate() {
-        program.push(statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, *cpu as u32));
-        program.push(statement(libc::BPF_RET | libc::BPF_K, 0, 0, index as u32));
-    }
-    program.push(statement(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, 0, 0, cpus.len().max(1) as u32));
-    program.push(statement(libc::BPF_RET | libc::BPF_A, 0, 0, 0));
-    let Ok(len) = u16::try_from(program.len()) else { return Err(io::ErrorKind::InvalidInput.into()) };
-    set(
-        socket,
-        libc::SOL_SOCKET,
-        libc::SO_ATTACH_REUSEPORT_CBPF,
-        &libc::sock_fprog { len, filter: program.as_mut_ptr() },
-    )
-}
-
-fn set<T>(socket: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> io::Result<()> {
+fn set(socket: BorrowedFd<'_>, level: i32, name: i32, value: &libc::c_int) -> io::Result<()> {
     // SAFETY:
-    // - the pointer and the length describe `value`, which the kernel only reads;
-    // - callers pass the type that the option takes; what a sock_fprog points to is alive until the call returns;
+    // - the pointer and the length describe `value`, which the kernel only reads, and which holds no pointer;
     // - the descriptor is borrowed, so it is open.
     let failed = unsafe {
         libc::setsockopt(
@@ -270,7 +246,7 @@ fn set<T>(socket: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> io::Resul
             level,
             name,
             ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
+            size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -14,10 +14,7 @@ use std::{
 
 use responder_common::{limits::MAX_TTL, wire::rtype};
 
-use self::{
-    entry::{Entry, Fault, Token},
-    record::Parsed,
-};
+use self::entry::{Entry, Fault, Token};
 use super::zone::RrSet;
 use crate::model::{DnsName, zone::Soa};
 
@@ -158,26 +155,28 @@ impl Loader<'_> {
             }
             return Ok(());
         }
-        let parsed = record::parse(entry, state.owner.as_ref(), &state.origin)?;
-        state.owner = Some(parsed.owner.clone());
-        let ttl = match parsed.ttl.or(state.default_ttl).or(state.last_ttl) {
+        let head = record::head(entry, state.owner.as_ref(), &state.origin)?;
+        state.owner = Some(head.owner.clone());
+        state.last_ttl = head.ttl.or(state.last_ttl);
+        let at_owner = |message| (first.place, message);
+        // First what the record is: data of a type that is refused need not be readable.
+        if !self.is_wanted(&head.owner, head.rtype).map_err(at_owner)? {
+            return Ok(());
+        }
+        let data = head.data(&state.origin)?;
+        let ttl = match head.ttl.or(state.default_ttl).or(state.last_ttl) {
             Some(ttl) => ttl,
             // What BIND does with the first record of a file without $TTL.
-            None if parsed.rtype == rtype::SOA => {
-                parsed.data.last_chunk().map_or(0, |b: &[u8; 4]| u32::from_be_bytes(*b))
+            None if head.rtype == rtype::SOA => {
+                data.last_chunk().map_or(0, |minimum| u32::from_be_bytes(*minimum))
             }
-            None => {
-                return Err((
-                    first.place,
-                    "the record has no TTL, and there is no $TTL before it".to_owned(),
-                ));
-            }
+            None => return Err(at_owner("the record has no TTL, and there is no $TTL before it".to_owned())),
         };
         state.last_ttl = Some(ttl);
         if ttl > MAX_TTL {
-            return Err((first.place, format!("a TTL of {ttl} is above {MAX_TTL} (RFC 2181 8)")));
+            return Err(at_owner(format!("a TTL of {ttl} is above {MAX_TTL} (RFC 2181 8)")));
         }
-        self.take(parsed, ttl, path, first.place).map_err(|message| (first.place, message))
+        self.take(&head.owner, head.rtype, ttl, data, (path, first.place)).map_err(at_owner)
     }
 
     fn include(
@@ -204,20 +203,30 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Checks a record and puts it into its set.
-    fn take(&mut self, parsed: Parsed, ttl: u32, path: &Path, place: (u32, u32)) -> Result<(), String> {
-        let Parsed { owner, rtype: kind, data, .. } = parsed;
+    /// True if a record belongs into the zone; false if it belongs to a zone below that is served here too.
+    fn is_wanted(&self, owner: &DnsName, kind: u16) -> Result<bool, String> {
         if !owner.is_under(self.apex) {
             return Err(format!("{owner} lies outside the zone {}", self.apex));
         }
         if let Some(child) = self.children.iter().find(|child| owner.is_under(child)) {
-            // The delegation to a zone that is served here too.
             return match kind {
-                rtype::NS | DS | rtype::A | rtype::AAAA => Ok(()),
+                // The delegation to it.
+                rtype::NS | DS | rtype::A | rtype::AAAA => Ok(false),
                 _ => Err(format!("{owner} belongs to the zone {child}")),
             };
         }
-        self.check(&owner, kind)?;
+        self.check(owner, kind).map(|()| true)
+    }
+
+    /// Puts a record into its set.
+    fn take(
+        &mut self,
+        owner: &DnsName,
+        kind: u16,
+        ttl: u32,
+        data: Box<[u8]>,
+        (path, place): (&Path, (u32, u32)),
+    ) -> Result<(), String> {
         match kind {
             rtype::SOA if self.soa.is_some() => return Err("a second SOA".to_owned()),
             rtype::SOA => {

@@ -132,11 +132,31 @@ impl Workers {
         served: &Arc<ArcSwap<Served<W>>>,
         epochs: &Arc<Epochs>,
     ) -> Result<Self, WorkerError> {
+        Self::bind_and_run(settings, served, epochs, &[])
+    }
+
+    /// Starts successors on other addresses or CPUs, with epochs of their own, while these still run: an address that
+    /// both have is served all the time. Stop these afterwards.
+    pub fn succeed<W: World + Send + Sync + 'static>(
+        &self,
+        settings: &Settings,
+        served: &Arc<ArcSwap<Served<W>>>,
+        epochs: &Arc<Epochs>,
+    ) -> Result<Self, WorkerError> {
+        Self::bind_and_run(settings, served, epochs, &self.addresses)
+    }
+
+    fn bind_and_run<W: World + Send + Sync + 'static>(
+        settings: &Settings,
+        served: &Arc<ArcSwap<Served<W>>>,
+        epochs: &Arc<Epochs>,
+        ours: &[SocketAddr],
+    ) -> Result<Self, WorkerError> {
         let cpus = pin::cpus(&settings.workers)?;
         if epochs.len() < cpus.len() {
             return Err(WorkerError::Epochs { epochs: epochs.len(), workers: cpus.len() });
         }
-        let (addresses, sockets) = socket::bind(&settings.listen, &cpus)?;
+        let (addresses, sockets) = socket::bind(&settings.listen, &cpus, ours)?;
         let mut workers = Self { threads: Vec::with_capacity(cpus.len()), addresses };
         for (index, (cpu, sockets)) in cpus.into_iter().zip(sockets).enumerate() {
             let counters = Arc::new(Counters::default());
@@ -185,7 +205,7 @@ impl Workers {
         self.threads.get(worker).map(|t| t.counters.snapshot())
     }
 
-    /// Ends every worker and waits for them. Queries that wait at the sockets are lost, as they are when a server stops.
+    /// Ends every worker and waits for them. Datagrams that wait at the sockets are answered first; connections are closed.
     pub fn stop(self) {
         for running in &self.threads {
             running.stop.notify_one();

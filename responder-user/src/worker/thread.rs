@@ -1,6 +1,13 @@
 //! The thread of a worker.
 
-use std::{future::Future, io, rc::Rc, sync::Arc, sync::mpsc, thread::JoinHandle};
+use std::{
+    future::Future,
+    io,
+    rc::Rc,
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use responder_common::lookup::World;
@@ -20,6 +27,9 @@ use super::{
     tcp, udp,
 };
 use crate::publish;
+
+/// Longer than the kernel takes from choosing a socket to filling it.
+const UNDER_WAY: Duration = Duration::from_millis(2);
 
 /// What a thread gets.
 pub(super) struct Parts<W> {
@@ -61,18 +71,41 @@ async fn run<W: World + Send + Sync + 'static>(
 ) {
     let Parts { served, epochs, counters, stop, sockets } = parts;
     let local = Rc::new(Local::new(index, served, epochs, counters));
-    let registered = serve(&local, sockets);
-    let failed = registered.is_err();
-    let _ = report.send(registered);
-    if !failed {
-        stop.notified().await;
+    match serve(&local, sockets) {
+        Ok(udp) => {
+            let _ = report.send(Ok(()));
+            stop.notified().await;
+            end(&local, &udp);
+        }
+        Err(error) => {
+            let _ = report.send(Err(error));
+        }
     }
 }
 
-/// Starts a task per socket. They end with the runtime.
-fn serve<W: World + Send + Sync + 'static>(local: &Rc<Local<W>>, sockets: Sockets) -> io::Result<()> {
+/// Answers what came before the end. Where successors share the addresses, nothing is lost between us and them.
+fn end<W: World>(local: &Local<W>, sockets: &[Rc<UdpSocket>]) {
+    for socket in sockets {
+        if let Err(error) = udp::leave_group(socket) {
+            tracing::debug!(%error, "a socket did not leave its group");
+        }
+    }
+    // For datagrams that the kernel is just about to put into one of them.
+    std::thread::sleep(UNDER_WAY);
+    for socket in sockets {
+        udp::finish(local, socket);
+    }
+}
+
+/// Starts a task per socket. They end with the runtime. Returns the UDP sockets.
+fn serve<W: World + Send + Sync + 'static>(
+    local: &Rc<Local<W>>,
+    sockets: Sockets,
+) -> io::Result<Vec<Rc<UdpSocket>>> {
+    let mut udp = Vec::with_capacity(sockets.udp.len());
     for socket in sockets.udp {
         let (socket, local) = (Rc::new(UdpSocket::from_std(socket)?), Rc::clone(local));
+        udp.push(Rc::clone(&socket));
         task::spawn_local(keep(Rc::clone(&local), move || udp::serve(Rc::clone(&local), Rc::clone(&socket))));
     }
     let shared = Rc::new(tcp::Shared::default());
@@ -83,7 +116,7 @@ fn serve<W: World + Send + Sync + 'static>(local: &Rc<Local<W>>, sockets: Socket
             tcp::serve(Rc::clone(&local), Rc::clone(&shared), Rc::clone(&listener))
         }));
     }
-    Ok(())
+    Ok(udp)
 }
 
 /// Runs a task for ever: a panic or an error of one must not silence a socket. It costs what was in the batch.
@@ -97,6 +130,6 @@ where
         local.counters.add(Count::Restarted);
         tracing::error!(worker = local.index, ?ended, "a task of a worker ended; starting it again");
         // Whatever it was may be there still.
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -95,7 +95,7 @@ impl Zones {
                 Some(path) => master::read(path, &zone.apex, &children),
             };
             match contents {
-                Ok(contents) => out.add(zone.apex.clone(), contents, &zone.ns),
+                Ok(contents) => out.add(zone.apex.clone(), contents, &zone.ns, zone.file.is_some()),
                 Err(found) => problems.extend(found),
             }
         }
@@ -110,7 +110,7 @@ impl Zones {
         if problems.is_empty() { Ok(out) } else { Err(problems) }
     }
 
-    fn add(&mut self, apex: DnsName, contents: Contents, ns: &[DnsName]) {
+    fn add(&mut self, apex: DnsName, contents: Contents, ns: &[DnsName], is_file: bool) {
         let Contents { soa, mut names } = contents;
         let owners: Vec<Box<[u8]>> = names.keys().cloned().collect();
         for owner in owners {
@@ -124,6 +124,9 @@ impl Zones {
         if !ns.is_empty() && !sets.iter().any(|set| set.rtype == rtype::NS) {
             let records = ns.iter().map(|name| name.wire().into()).collect();
             sets.push(RrSet { rtype: rtype::NS, ttl: NS_TTL, records });
+        }
+        if is_file && !sets.iter().any(|set| set.rtype == rtype::NS) {
+            self.warnings.push(format!("zone {apex}: the master file has no NS records of the apex"));
         }
         self.depths |= 1 << labels(apex.wire());
         let zone = Zone { authority: Authority::of(&soa), soa, names, apex };

@@ -91,7 +91,7 @@ fn every_problem_has_its_place() {
         ("a TYPE65534 \\# 2 01\n", "3:13: \"01\" is not 2 octets in hexadecimal"),
         ("a TXT \\300\n", "3:3: \"\\\\300\" has a bad escape"),
         ("a RRSIG \\# 1 00\n", "3:1: a.example.com: signed zones are not served yet"),
-        ("a OPT \\# 0\n", "3:1: type 41 is no data"),
+        ("a TYPE41 \\# 0\n", "3:1: type 41 is no data"),
         ("a 60\n", "3:1: the record has no type"),
     ];
     for (text, wanted) in rows {

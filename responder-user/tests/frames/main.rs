@@ -1,0 +1,95 @@
+//! The table of frames: a frame, what must become of it, and the counters that rise; run on the real object.
+//!
+//! | file | rows about |
+//! |---|---|
+//! | [`link`] | Ethernet, VLAN tags, padding, interfaces, frames that end too soon |
+//! | [`internet`] | IPv4 and IPv6 |
+//! | [`datagram`] | UDP: ports, lengths, checksums |
+//! | [`header`] | the DNS header |
+//! | [`question`] | names, types, classes |
+//! | [`edns`] | OPT |
+//! | [`answers`] | what is answered |
+//! | [`clients`] | who gets which answer |
+//! | [`spaces`] | small spaces, exhausted |
+
+#[path = "../lab/mod.rs"]
+mod lab;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod answers;
+mod clients;
+mod datagram;
+mod edns;
+mod header;
+mod internet;
+mod link;
+mod question;
+mod row;
+mod spaces;
+
+use std::collections::BTreeSet;
+
+use lab::{Lab, pin_to, world};
+use row::Row;
+
+/// The world of all rows.
+fn open(what: &str) -> Lab {
+    let lab = Lab::open(what, world::model(), &world::snapshot);
+    pin_to(0);
+    lab
+}
+
+/// The world without policies, for tests that are not about clients.
+fn open_classless(what: &str) -> Lab {
+    let lab = Lab::open(what, world::classless(), &world::snapshot);
+    pin_to(0);
+    lab
+}
+
+/// Rows that the world meets as it is.
+fn rows() -> Vec<Row> {
+    let tables = [
+        link::rows(),
+        internet::rows(),
+        datagram::rows(),
+        header::rows(),
+        question::rows(),
+        edns::rows(),
+        answers::rows(),
+        clients::rows(),
+    ];
+    tables.into_iter().flatten().collect()
+}
+
+#[test]
+fn every_row_of_the_table_holds() {
+    let mut lab = open("rows");
+    let rows = rows();
+    let mut wrong = Vec::new();
+    for row in &rows {
+        if let Err(error) = row::run(&mut lab, row) {
+            wrong.push(format!("{}: {error}", row.rule));
+        }
+    }
+    println!("{} rows", rows.len());
+    assert!(wrong.is_empty(), "{} of {} rows are wrong:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+    assert!(rows.len() >= 250, "the table has lost rows: {}", rows.len());
+}
+
+#[test]
+fn rules_are_written_once() {
+    let mut seen = BTreeSet::new();
+    for row in rows() {
+        assert!(seen.insert(row.rule.clone()), "two rows say {:?}", row.rule);
+    }
+}
+
+#[test]
+fn the_verifier_looks_at_no_more_than_200_000_instructions() {
+    let mut lab = open_classless("verifier");
+    let program = lab.writer().program_mut().expect("XDP is on");
+    let instructions = program.verified_instructions().expect("the kernel tells since 5.16");
+    println!("verifier: {instructions} instructions processed, 200000 allowed");
+    assert!(instructions <= 200_000);
+}
