@@ -31,6 +31,9 @@ counters! {
     AnswerNodata = "xdp_answer_nodata",
     /// Dropped: a response from a well-known UDP service port.
     DropServicePort = "xdp_drop_service_port",
+    /// Dropped: the frame that was made for the reply had no room for it, which cannot be. A fault of ours; raise an
+    /// alarm.
+    DropBroken = "xdp_drop_broken",
     /// Passed: the frame ends inside a header.
     PassShort = "xdp_pass_short",
     /// Passed: neither IPv4 nor IPv6.
@@ -112,6 +115,6 @@ impl Counter {
 
     /// True for packets that were dropped.
     pub const fn is_drop(self) -> bool {
-        matches!(self, Self::DropServicePort)
+        matches!(self, Self::DropServicePort | Self::DropBroken)
     }
 }

@@ -1,5 +1,7 @@
 //! The OPT pseudo record (RFC 6891), read and written.
 
+use core::cmp::Ordering;
+
 use crate::{
     checksum::Sum,
     counters::Counter,
@@ -103,12 +105,10 @@ fn walk<S: Source + ?Sized>(source: &S, from: usize, end: usize) -> Result<(), C
         let length = source.number16(at + 2).ok_or(Counter::PassOpt)? as usize;
         at += 4 + length;
     }
-    if at == end {
-        Ok(())
-    } else if at < end {
-        Err(Counter::PassManyOptions)
-    } else {
-        Err(Counter::PassOpt)
+    match at.cmp(&end) {
+        Ordering::Equal => Ok(()),
+        Ordering::Less => Err(Counter::PassManyOptions),
+        Ordering::Greater => Err(Counter::PassOpt),
     }
 }
 

@@ -241,9 +241,9 @@ const _: () = {
     assert!(core::mem::offset_of!(NameEntry, name) == 24);
     assert!(core::mem::offset_of!(AnswerSet, addresses) == 32);
     assert!(size_of::<AnswerSet>() == 32 + 1024 + 1024 + 32);
-    assert!(size_of::<AnswerSet>() % 64 == 0);
-    assert!(size_of::<Soa>() % 64 == 0);
-    assert!(size_of::<Control>() % 64 == 0);
+    assert!(size_of::<AnswerSet>().is_multiple_of(64));
+    assert!(size_of::<Soa>().is_multiple_of(64));
+    assert!(size_of::<Control>().is_multiple_of(64));
     assert!(size_of::<PerCpu>() == 32 + 8 * counters::SLOTS);
     assert!(size_of::<Class6Key>() == 20);
 };

@@ -10,6 +10,10 @@
 
 #![no_std]
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::inline_always,
+    reason = "the verifier follows one flat program, and the packet path has no room for calls"
+)]
 
 pub mod checksum;
 pub mod class;

@@ -1,6 +1,7 @@
 //! Which addresses of an answer set one reply carries, and in which order.
 
 use crate::{
+    counters::Counter,
     layout::{AnswerSet, NameEntry, Soa},
     limits::{MAX_POOL, MAX_RING},
 };
@@ -12,6 +13,18 @@ pub struct Answer<'w> {
     pub entry: &'w NameEntry,
     /// What is said.
     pub kind: Kind<'w>,
+}
+
+impl Answer<'_> {
+    /// The counter that an answer of the XDP program raises.
+    #[inline(always)]
+    pub fn counter(&self) -> Counter {
+        match self.kind {
+            Kind::Addresses { is_aaaa: false, .. } => Counter::AnswerA,
+            Kind::Addresses { is_aaaa: true, .. } => Counter::AnswerAaaa,
+            Kind::NoData { .. } => Counter::AnswerNodata,
+        }
+    }
 }
 
 /// What an answer says.

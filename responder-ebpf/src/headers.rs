@@ -4,7 +4,7 @@
 
 use responder_common::{counters::Counter, layout::Control, lookup::Client};
 
-use crate::packet::Frame;
+use crate::packet::{Frame, Scratch};
 
 /// Ethertypes and header values in memory order.
 const IPV4: u16 = 0x0800_u16.to_be();
@@ -28,8 +28,10 @@ pub struct Headers {
     pub udp_at: usize,
     /// Octets of the DNS message.
     pub dns_len: usize,
-    /// Who asks.
-    pub client: Client,
+    /// 1 for IPv6. A number, and not a case of `source`, so that paths of both families can meet.
+    pub is_ipv6: usize,
+    /// Source address in memory order; IPv4 in the lower half of the first word.
+    pub source: [u64; 2],
 }
 
 impl Headers {
@@ -37,6 +39,30 @@ impl Headers {
     #[inline(always)]
     pub fn dns_at(&self) -> usize {
         self.udp_at + 8
+    }
+
+    /// Who asks.
+    #[inline(always)]
+    pub fn client(&self) -> Client {
+        if self.is_ipv6 == 0 {
+            return Client::V4(u32::from_be(self.source[0] as u32));
+        }
+        let mut address = [0; 16];
+        address[..8].copy_from_slice(&self.source[0].to_ne_bytes());
+        address[8..].copy_from_slice(&self.source[1].to_ne_bytes());
+        Client::V6(address)
+    }
+
+    /// The same headers, of which the checker of paths knows no more than their bounds.
+    #[inline(always)]
+    pub fn forget(self, scratch: Scratch) -> Self {
+        Self {
+            ip_at: scratch.forget(self.ip_at) & 0x1f,
+            udp_at: scratch.forget(self.udp_at) & 0x7f,
+            dns_len: scratch.forget(self.dns_len) & 0xffff,
+            is_ipv6: scratch.forget(self.is_ipv6) & 1,
+            source: self.source,
+        }
     }
 }
 
@@ -106,7 +132,8 @@ fn ipv4(frame: &Frame, control: &Control, at: usize) -> Result<(Headers, u16), C
     if first == 0 || first == 127 || first >= 224 {
         return Err(Counter::PassSource);
     }
-    Ok((Headers { ip_at: at, udp_at: at + 20, dns_len, client: Client::V4(address) }, ports as u16))
+    let source = [u64::from(source), 0];
+    Ok((Headers { ip_at: at, udp_at: at + 20, dns_len, is_ipv6: 0, source }, ports as u16))
 }
 
 /// As [`ipv4`].
@@ -138,10 +165,7 @@ fn ipv6(frame: &Frame, control: &Control, at: usize) -> Result<(Headers, u16), C
     if is_multicast || (source[0] == 0 && (low <= 1 || low >> 32 == 0xffff)) {
         return Err(Counter::PassSource);
     }
-    let mut address = [0; 16];
-    address[..8].copy_from_slice(&source[0].to_ne_bytes());
-    address[8..].copy_from_slice(&source[1].to_ne_bytes());
-    Ok((Headers { ip_at: at, udp_at: at + 40, dns_len, client: Client::V6(address) }, ports as u16))
+    Ok((Headers { ip_at: at, udp_at: at + 40, dns_len, is_ipv6: 1, source }, ports as u16))
 }
 
 /// Ports (source in the lower half) and length of the message.

@@ -1,13 +1,20 @@
-//! The pieces of the XDP program, in the order in which a packet meets them.
+//! The pieces of the XDP program, in the order in which a packet meets them. (The blank lines keep rustfmt from
+//! sorting them.)
 
 #![no_std]
 // Inline assembly of BPF has no stable name yet; the one use is `packet::opaque`.
 #![feature(asm_experimental_arch)]
 
-pub mod headers;
-pub mod lookup;
 pub mod maps;
+
 pub mod packet;
+
+pub mod headers;
+
+pub mod lookup;
+
+pub mod grow;
+
 pub mod send;
 
 /// Panics cannot happen: everything that could is checked before. The verifier would refuse a loop here.

@@ -97,7 +97,7 @@ impl World for KernelWorld {
 
     #[inline(always)]
     fn class6(&self, key: &Class6Key) -> Option<u32> {
-        maps::CLASS6.get(&Key::new(key.bits, key.address)).copied()
+        maps::CLASS6.get(Key::new(key.bits, key.address)).copied()
     }
 
     #[inline(always)]

@@ -8,10 +8,11 @@
 
 #![no_std]
 #![no_main]
+#![allow(missing_docs, reason = "the xdp attribute makes a second item without the comment")]
 
 use aya_ebpf::{
     bindings::xdp_action,
-    helpers::{bpf_jiffies64, bpf_ktime_get_coarse_ns, bpf_xdp_adjust_tail},
+    helpers::{bpf_jiffies64, bpf_ktime_get_coarse_ns},
     macros::xdp,
     programs::XdpContext,
 };
@@ -22,13 +23,12 @@ use responder_common::{
     lookup,
     parse::{self, Query},
     reply,
-    select::Kind,
 };
 use responder_ebpf::{
-    headers::{self, Headers},
+    grow, headers,
     lookup::KernelWorld,
     maps,
-    packet::{Frame, forget},
+    packet::{Frame, Scratch},
     send,
 };
 
@@ -42,19 +42,21 @@ pub static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
 pub fn responder(ctx: XdpContext) -> u32 {
     let Some(cpu) = maps::PER_CPU.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
     // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
-    let cpu = unsafe { &mut *cpu };
-    let (counter, verdict) = match answer(&ctx, cpu) {
+    let (scratch, cpu) = Scratch::of(unsafe { &mut *cpu });
+    let (counter, verdict) = match answer(&ctx, cpu, scratch) {
         Ok(counter) => (counter, xdp_action::XDP_TX),
         // Nothing was written yet where an answer of the program fails, so a pass passes the packet as it came.
         Err(counter) if counter.is_drop() => (counter, xdp_action::XDP_DROP),
         Err(counter) => (counter, xdp_action::XDP_PASS),
     };
+    #[cfg(feature = "log")]
+    aya_log_ebpf::debug!(&ctx, "{}: verdict {}", counter.name(), verdict);
     cpu.counters[counter.slot() & (counters::SLOTS - 1)] += 1;
     verdict
 }
 
 #[inline(always)]
-fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
+fn answer(ctx: &XdpContext, cpu: &mut PerCpu, scratch: Scratch) -> Result<Counter, Counter> {
     let world = KernelWorld::open().ok_or(Counter::PassBroken)?;
     let frame = Frame::of(ctx);
     // SAFETY: the context is valid while the program runs; the kernel rewrites this access to its own field.
@@ -63,34 +65,23 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
     if is_stale(world.control, cpu) {
         return Err(Counter::PassStale);
     }
-    let scratch = &raw mut cpu.scratch;
-    let headers = Headers {
-        ip_at: forget(scratch, headers.ip_at) & 0x1f,
-        udp_at: forget(scratch, headers.udp_at) & 0x7f,
-        dns_len: forget(scratch, headers.dns_len) & 0xffff,
-        ..headers
-    };
+    let headers = headers.forget(scratch);
     let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
     let query: Query<FAST_NAME_WORDS> = parse::parse(&message, world.control.key())?;
+    let entry = lookup::find(&world, &query.name)?;
     let answer =
-        lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&world, &query, headers.client)?;
+        lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(&world, entry, query.qtype, headers.client())?;
+    let headers = headers.forget(scratch);
     let shape = reply::shape(&query, &answer);
     let change = (headers.dns_at() + shape.len) as i64 - frame.len() as i64;
-    // SAFETY: the context is the kernel's; all pointers into the packet are made anew below.
-    if unsafe { bpf_xdp_adjust_tail(ctx.ctx, change as i32) } != 0 {
-        return Err(Counter::PassTailroom);
-    }
+    grow::grow(ctx, change as i32, headers.dns_at() + query.question_end, scratch)?;
     let frame = Frame::of(ctx);
     let mut message = frame.message(headers.dns_at(), shape.len, scratch);
     let sum =
         reply::write::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&mut message, &query, &answer, shape)
-            .ok_or(Counter::PassBroken)?;
-    send::send(&frame, &headers, shape.len, sum).ok_or(Counter::PassBroken)?;
-    Ok(match answer.kind {
-        Kind::Addresses { is_aaaa: false, .. } => Counter::AnswerA,
-        Kind::Addresses { is_aaaa: true, .. } => Counter::AnswerAaaa,
-        Kind::NoData { .. } => Counter::AnswerNodata,
-    })
+            .ok_or(Counter::DropBroken)?;
+    send::send(&frame, &headers, shape.len, sum).ok_or(Counter::DropBroken)?;
+    Ok(answer.counter())
 }
 
 /// True when the daemon has been silent for too long. The clock is read once a jiffy, not once a packet.

@@ -6,7 +6,10 @@
 use core::arch::asm;
 
 use aya_ebpf::programs::XdpContext;
-use responder_common::wire::{Sink, Source};
+use responder_common::{
+    layout::PerCpu,
+    wire::{Sink, Source},
+};
 
 /// Keeps the compiler from proving a bounds check away that the verifier needs to see, and from rearranging it into
 /// arithmetic on the end of the packet, which the verifier refuses.
@@ -75,9 +78,9 @@ impl Frame {
         Some(())
     }
 
-    /// The message of `len` octets at `at`. `scratch` is a word of map memory of this CPU.
+    /// The message of `len` octets at `at`. `scratch` is for [`Source::forget`].
     #[inline(always)]
-    pub fn message(&self, at: usize, len: usize, scratch: *mut u64) -> Message {
+    pub fn message(&self, at: usize, len: usize, scratch: Scratch) -> Message {
         Message { start: self.data + (at & MAX_OFFSET), end: self.end, len, scratch }
     }
 }
@@ -91,18 +94,29 @@ pub struct Message {
     start: usize,
     end: usize,
     len: usize,
-    scratch: *mut u64,
+    scratch: Scratch,
 }
 
-/// Sends a value through map memory, where the verifier does not follow it.
-///
-/// `scratch` must be a word of this CPU's element of a map.
-#[inline(always)]
-pub fn forget(scratch: *mut u64, value: usize) -> usize {
-    // SAFETY: the pointer is to a word of this CPU's own map element, which outlives the program.
-    unsafe {
-        scratch.write_volatile(value as u64);
-        scratch.read_volatile() as usize
+/// A word of this CPU's element of a map.
+#[derive(Clone, Copy)]
+pub struct Scratch(*mut u64);
+
+impl Scratch {
+    /// The word of an element that lives as long as the program.
+    #[inline(always)]
+    pub fn of(cpu: &'static mut PerCpu) -> (Self, &'static mut PerCpu) {
+        (Self(&raw mut cpu.scratch), cpu)
+    }
+
+    /// Sends a value through map memory, where the verifier does not follow it.
+    #[inline(always)]
+    pub fn forget(self, value: usize) -> usize {
+        // SAFETY: the pointer is to a word of this CPU's own map element, which outlives the program, and nobody else
+        // uses the word.
+        unsafe {
+            self.0.write_volatile(value as u64);
+            self.0.read_volatile() as usize
+        }
     }
 }
 
@@ -132,7 +146,7 @@ impl Message {
 impl Source for Message {
     #[inline(always)]
     fn forget(&self, value: usize) -> usize {
-        forget(self.scratch, value)
+        self.scratch.forget(value)
     }
 
     #[inline(always)]
@@ -164,7 +178,7 @@ impl Source for Message {
 impl Sink for Message {
     #[inline(always)]
     fn forget(&self, value: usize) -> usize {
-        forget(self.scratch, value)
+        self.scratch.forget(value)
     }
 
     #[inline(always)]

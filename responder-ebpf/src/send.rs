@@ -1,6 +1,6 @@
 //! The frame around a reply: everything swapped, every length and checksum made anew.
 
-use responder_common::{checksum::Sum, lookup::Client};
+use responder_common::checksum::Sum;
 
 use crate::{headers::Headers, packet::Frame};
 
@@ -21,9 +21,10 @@ pub fn send(frame: &Frame, headers: &Headers, len: usize, message: Sum) -> Optio
     // Once as the field, once in the pseudo header.
     sum.add(u64::from(udp_len) * 2);
     sum.add(u64::from(u16::from(UDP).to_be()));
-    match headers.client {
-        Client::V4(_) => ipv4(frame, headers.ip_at, len, &mut sum)?,
-        Client::V6(_) => ipv6(frame, headers.ip_at, udp_len, &mut sum)?,
+    if headers.is_ipv6 == 0 {
+        ipv4(frame, headers.ip_at, len, &mut sum)?;
+    } else {
+        ipv6(frame, headers.ip_at, udp_len, &mut sum)?;
     }
     frame.put(udp_at, swapped)?;
     frame.put(udp_at + 4, u32::from(udp_len) | (u32::from(sum.finish_udp()) << 16))

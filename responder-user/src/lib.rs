@@ -4,6 +4,7 @@
 //! blank lines keep rustfmt from sorting them.)
 
 pub mod config;
+
 pub mod model;
 
 pub mod clock;
@@ -15,3 +16,9 @@ pub mod decide;
 pub mod compile;
 
 pub mod publish;
+
+pub mod worker;
+
+pub mod control;
+
+pub mod engine;

@@ -18,6 +18,9 @@ pub struct Options {
     /// Builds the eBPF program only.
     #[arg(long, conflicts_with = "release")]
     ebpf_only: bool,
+    /// Builds the eBPF program with a log record for every packet, for debugging: slow.
+    #[arg(long)]
+    ebpf_log: bool,
 }
 
 /// Profile of the host programs.
@@ -32,6 +35,11 @@ pub enum Profile {
 /// Builds what the options say, on a machine made ready for it.
 pub fn run(options: &Options) -> Result {
     let toolchain = setup::for_build()?;
+    if options.ebpf_log {
+        return command::build(
+            toolchain.build(&command::root().join("responder-ebpf")).args(["--features", "log"]),
+        );
+    }
     if options.ebpf_only {
         return ebpf(&toolchain);
     }

@@ -76,11 +76,15 @@ fn set_of(pool: &Pool) -> Box<AnswerSet> {
 fn ring(members: &[Member]) -> Vec<u8> {
     let mut weights: Vec<u64> = members.iter().map(|m| u64::from(m.weight.max(1))).collect();
     let divisor = weights.iter().copied().fold(0, gcd).max(1);
-    weights.iter_mut().for_each(|w| *w /= divisor);
+    for weight in &mut weights {
+        *weight /= divisor;
+    }
     let sum: u64 = weights.iter().sum();
     if sum > MAX_RING as u64 {
         let room = (MAX_RING - members.len()) as u64;
-        weights.iter_mut().for_each(|w| *w = (*w * room / sum).max(1));
+        for weight in &mut weights {
+            *weight = (*weight * room / sum).max(1);
+        }
     }
     let sum: i64 = weights.iter().sum::<u64>() as i64;
     let mut credit = vec![0_i64; weights.len()];
@@ -127,7 +131,7 @@ mod tests {
     fn large_sums_are_rounded_to_the_ring_and_nobody_is_lost() {
         let places = ring(&members(&[6399, 1, 3200]));
         assert!(places.len() <= MAX_RING);
-        let count = |i| places.iter().filter(|p| **p == i).count();
+        let count = |i| places.iter().map(|p| usize::from(*p == i)).sum::<usize>();
         assert!(count(1) >= 1);
         assert!((count(0) as f64 / count(2) as f64 - 2.0).abs() < 0.01);
     }

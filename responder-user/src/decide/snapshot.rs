@@ -1,5 +1,6 @@
 //! What health knows at one moment, for a whole decision: one epoch (spec/netscaler.md 9, row 47).
 
+pub use crate::health::AddressState;
 use crate::model::{Model, MonitorKind, Service, ServiceId, VserverId};
 
 /// States of everything that has one, indexed as the model is.
@@ -20,18 +21,6 @@ pub struct ServiceState {
     pub forced: Option<bool>,
     /// One per address of the service, in the same order.
     pub addresses: Vec<AddressState>,
-}
-
-/// The combined result of the monitors for one address. A service without monitors is up (design section 5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AddressState {
-    /// No monitor has decided yet.
-    #[default]
-    Undecided,
-    /// Usable.
-    Up,
-    /// Not usable.
-    Down,
 }
 
 /// What is known of a virtual server.

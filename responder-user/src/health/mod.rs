@@ -210,7 +210,8 @@ impl Health {
         self.epoch
     }
 
-    /// The checks to run for this model: all of enabled monitors.
+    /// The checks to run for this model: all of enabled monitors. Disabled services are checked like the others, so
+    /// that their state is right at the moment when they are enabled.
     pub fn jobs(&self, model: &Model) -> Vec<Job> {
         let mut jobs = Vec::new();
         for id in self.service_ids() {

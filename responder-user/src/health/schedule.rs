@@ -303,8 +303,7 @@ async fn run<F>(
         if due.elapsed() > turns.interval / 10 {
             shared.late.fetch_add(1, Relaxed);
         }
-        // On the heap for the time of the check only: thousands of jobs wait, few run.
-        let outcome = Box::pin(ask()).await;
+        let outcome = ask().await;
         let at = Instant::now().into_std();
         drop(permit);
         shared.count(&outcome);

@@ -11,6 +11,7 @@ use aya::{
         xdp::XdpLink,
     },
 };
+use aya_log::EbpfLogger;
 use responder_common::layout::PerCpu;
 
 use super::{
@@ -32,6 +33,8 @@ pub const PROGRAM: &str = "responder";
 pub struct Program {
     ebpf: Ebpf,
     world: u32,
+    /// Log records of a debug build of the object; the ordinary one has none.
+    log: Option<EbpfLogger<&'static dyn log::Log>>,
 }
 
 /// What one CPU counted; Pod for the kernel's per-CPU array.
@@ -85,7 +88,8 @@ impl Program {
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| PublishError::Program(chain(&e)))?;
         xdp(&mut ebpf)?.load().map_err(|e| PublishError::Program(chain(&e)))?;
-        Ok(Self { ebpf, world })
+        let log = EbpfLogger::init(&mut ebpf).ok();
+        Ok(Self { ebpf, world, log })
     }
 
     fn fill_class6(&mut self, classes: &Classes) -> Result<(), PublishError> {
@@ -108,6 +112,13 @@ impl Program {
     /// The loaded program, for BPF_PROG_TEST_RUN.
     pub fn xdp(&mut self) -> Result<&mut Xdp, PublishError> {
         xdp(&mut self.ebpf)
+    }
+
+    /// Hands the program's log records on.
+    pub fn flush_log(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
     }
 
     /// A map of the object, for tests and benches.

@@ -51,18 +51,8 @@ impl Pins {
         if !is_bpffs {
             return Err(PublishError::NotBpffs { path: pin_path.to_owned() });
         }
-        let pins = Self { folder };
-        pins.make(&pins.folder)?;
-        Ok(pins)
-    }
-
-    fn make(&self, folder: &Path) -> Result<(), PublishError> {
-        use std::os::unix::fs::DirBuilderExt;
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(|source| PublishError::Pin { path: folder.to_owned(), source })
+        make(&folder)?;
+        Ok(Self { folder })
     }
 
     /// Pin of the counters.
@@ -104,7 +94,7 @@ impl Pins {
     /// Makes the folder of a new world.
     pub fn make_world(&self) -> Result<u32, PublishError> {
         let world = self.worlds().last().map_or(0, |last| last + 1);
-        self.make(&self.world(world))?;
+        make(&self.world(world))?;
         Ok(world)
     }
 
@@ -126,6 +116,15 @@ impl Pins {
         }
         Ok(())
     }
+}
+
+fn make(folder: &Path) -> Result<(), PublishError> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|source| PublishError::Pin { path: folder.to_owned(), source })
 }
 
 /// Removes a pin that may be gone already.

@@ -24,7 +24,8 @@ pub struct Region<T> {
 }
 
 impl<T: Pod> Region<T> {
-    const CHECK: () = assert!(size_of::<T>() % 8 == 0 && size_of::<T>() > 0 && align_of::<T>() <= 4096);
+    const CHECK: () =
+        assert!(size_of::<T>().is_multiple_of(8) && size_of::<T>() > 0 && align_of::<T>() <= 4096);
 
     /// Zeroed pages of this process.
     pub fn plain(name: &'static str, len: u32) -> Result<Self, PublishError> {

@@ -15,12 +15,14 @@ use std::{
 
 use responder_common::{
     class,
+    counters::Counter,
     layout::{
         AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, SLOT_MASK, Soa, WAYS,
         reference_slot,
     },
-    limits::{MAX_INTERFACES, MAX_LISTEN},
-    lookup,
+    limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS, MAX_INTERFACES, MAX_LISTEN},
+    lookup::{self, Client},
+    parse,
 };
 
 use super::{
@@ -307,7 +309,7 @@ fn fill_classes(memory: &Memory, classes: &Classes) {
             let block = at >> 8;
             let end = last.min((block << 8) | 0xff);
             let (element, lane) = class::direct_place(at);
-            if at & 0xff == 0 && end & 0xff == 0xff {
+            if at.trailing_zeros() >= 8 && end.trailing_ones() >= 8 {
                 set(&memory.class4, element, lane, class);
             } else {
                 if open != Some(block) {
@@ -337,6 +339,76 @@ pub fn set_reader(index: usize) {
     READER.set(index);
 }
 
+/// A world as seen by somebody who only looks: rotation stands still.
+pub struct Aside<'w>(&'w Reader);
+
+impl Aside<'_> {
+    /// What the XDP program would do with a query: the counter that it would raise.
+    pub fn verdict(&self, query: &[u8], client: IpAddr) -> Counter {
+        let client = match client.to_canonical() {
+            IpAddr::V4(address) => Client::V4(address.to_bits()),
+            IpAddr::V6(address) => Client::V6(address.octets()),
+        };
+        let answer = parse::parse::<[u8], FAST_NAME_WORDS>(query, self.0.control.key()).and_then(|query| {
+            lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(self, &query, client)
+                .map(|answer| answer.counter())
+        });
+        answer.unwrap_or_else(|reason| reason)
+    }
+}
+
+impl lookup::World for Aside<'_> {
+    type Line = u32;
+
+    fn control(&self) -> &Control {
+        self.0.control()
+    }
+
+    fn line(&self, bucket: u32) -> Option<u32> {
+        self.0.line(bucket)
+    }
+
+    fn way(&self, line: u32, way: usize) -> u64 {
+        self.0.way(line, way)
+    }
+
+    fn entry(&self, slot: u32) -> Option<&NameEntry> {
+        self.0.entry(slot)
+    }
+
+    fn reference(&self, index: u32) -> Option<u64> {
+        self.0.reference(index)
+    }
+
+    fn set(&self, slot: u32) -> Option<&AnswerSet> {
+        self.0.set(slot)
+    }
+
+    fn soa(&self, slot: u32) -> Option<&Soa> {
+        self.0.soa(slot)
+    }
+
+    fn class_direct(&self, element: u32) -> Option<u64> {
+        self.0.class_direct(element)
+    }
+
+    fn class_split(&self, element: u32) -> Option<u64> {
+        self.0.class_split(element)
+    }
+
+    fn class6(&self, key: &Class6Key) -> Option<u32> {
+        self.0.class6(key)
+    }
+
+    fn turn(&self, _index: u32) -> Option<u32> {
+        Some(0)
+    }
+
+    fn generation(&self) -> u64 {
+        self.0.generation()
+    }
+}
+
 /// A world as workers see it: the same memory as the kernel's, or plain memory.
 pub struct Reader {
     memory: Arc<Memory>,
@@ -349,6 +421,11 @@ impl Reader {
     /// The rotation counters of one reader; tests set them to what the kernel's are.
     pub fn turns(&self, reader: usize) -> &[AtomicU32] {
         self.turns.get(reader).map_or(&[], |turns| turns)
+    }
+
+    /// The same world for `explain`: nothing counts, nothing rotates.
+    pub fn aside(&self) -> Aside<'_> {
+        Aside(self)
     }
 
     /// The slot that a reference leads to, for tests that follow an answer to its set.

@@ -138,6 +138,12 @@ impl Writer {
                 remove_file(&pins.link(&name))?;
             }
         }
+        // Every link has this program now: what other worlds are pinned nobody answers from.
+        for world in pins.worlds() {
+            if world != program.world() {
+                pins.remove_world(world)?;
+            }
+        }
         self.attached = attached;
         Ok(())
     }
@@ -159,20 +165,18 @@ impl Writer {
             if let Err(error) = self.attach(settings) {
                 tracing::error!(%error, "cannot go back to the old program everywhere");
             }
-            self.discard(new);
-            return result;
+            self.discard(&new);
         }
-        self.discard(old);
-        Ok(())
+        result
     }
 
     /// Gives up a prepared world.
-    pub fn abandon(&self, next: Next) {
-        self.discard(next.0);
+    pub fn abandon(&self, next: &Next) {
+        self.discard(&next.0);
     }
 
     /// Removes the pins of a world that is not in force. The kernel frees its maps when the last program is done.
-    fn discard(&self, lane: Lane) {
+    fn discard(&self, lane: &Lane) {
         if let (Some(pins), Some(program)) = (&self.pins, &lane.program)
             && let Err(error) = pins.remove_world(program.world())
         {

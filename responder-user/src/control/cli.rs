@@ -1,0 +1,159 @@
+//! The command line of `responderctl`.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use super::{
+    Command, EventKind,
+    command::{ForceKind, ForceState, Question, ShowKind, SwitchKind},
+    render,
+};
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people: tables in a terminal, one record a line with tabs between its fields when piped.
+    #[default]
+    Text,
+    /// For programs: stable keys.
+    Json,
+}
+
+/// Shows and steers a running responderd.
+#[derive(Debug, Parser)]
+#[command(
+    name = "responderctl",
+    version,
+    after_help = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.\n\
+                  When piped, a list is one record a line, its fields separated by tabs, without a header:\n\
+                  `responderctl show --help` names them. JSON keys are never renamed.",
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// Control socket of the daemon
+    #[arg(long, global = true, value_name = "PATH", default_value = "/run/responder/control.sock")]
+    pub socket: PathBuf,
+    /// How results are printed
+    #[arg(long, global = true, value_enum, default_value_t)]
+    pub output: Output,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// The subcommands.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Action {
+    /// Whether it is well: interfaces, rates, problems
+    Status,
+    /// Objects of a kind, or one of them
+    #[command(after_long_help = render::columns_help())]
+    Show {
+        /// Kind of object
+        #[arg(value_enum)]
+        kind: ShowKind,
+        /// Its name; a domain also as *.NAME, a location also as an address
+        name: Option<String>,
+    },
+    /// The whole path to the answer for a name, step by step
+    Explain {
+        /// Domain name
+        name: String,
+        /// Record type, or TYPE123
+        #[arg(value_name = "TYPE", default_value = "A")]
+        rtype: String,
+        /// Source address of the query; without it, a client that no policy and no location names
+        #[arg(long, value_name = "IP")]
+        client: Option<IpAddr>,
+        /// Client subnet that the query carries
+        #[arg(long, value_name = "PREFIX")]
+        ecs: Option<String>,
+        /// Also the octets of query and reply, in hexadecimal
+        #[arg(short, long)]
+        verbose: bool,
+    },
+    /// Put a vserver, service or monitor back into service
+    Enable {
+        /// Kind of object
+        #[arg(value_enum)]
+        kind: SwitchKind,
+        /// Its name
+        name: String,
+    },
+    /// Take a vserver, service or monitor out of service
+    Disable {
+        /// Kind of object
+        #[arg(value_enum)]
+        kind: SwitchKind,
+        /// Its name
+        name: String,
+    },
+    /// Let a service or monitor count as up or down, whatever the checks say
+    Force {
+        /// Kind of object
+        #[arg(value_enum)]
+        kind: ForceKind,
+        /// Its name; a monitor at one service alone: MONITOR@SERVICE
+        name: String,
+        /// What counts from now on; auto: the checks again
+        #[arg(value_enum)]
+        state: ForceState,
+    },
+    /// Read the configuration file again; a file with errors changes nothing
+    Reload,
+    /// Validate a configuration file; changes nothing
+    Check {
+        /// The file
+        file: PathBuf,
+    },
+    /// What happened, oldest first
+    Events {
+        /// Go on with what happens, until interrupted
+        #[arg(short, long)]
+        follow: bool,
+        /// This kind alone
+        #[arg(long, value_enum)]
+        kind: Option<EventKind>,
+        /// So many past events; 100 if not given, 10 with --follow
+        #[arg(short = 'n', long, value_name = "N")]
+        last: Option<usize>,
+    },
+    /// Counters since the start
+    Stats {
+        /// Rates per second, every second, until interrupted
+        #[arg(short, long)]
+        watch: bool,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+}
+
+impl Action {
+    /// What goes to the daemon; None for what does not.
+    pub fn command(&self) -> Option<Command> {
+        Some(match self.clone() {
+            Self::Status => Command::Status,
+            Self::Show { kind, name } => Command::Show { kind, name },
+            Self::Explain { name, rtype, client, ecs, verbose } => {
+                Command::Explain(Question { name, rtype, client, ecs, verbose })
+            }
+            Self::Enable { kind, name } => Command::Enable { kind, name },
+            Self::Disable { kind, name } => Command::Disable { kind, name },
+            Self::Force { kind, name, state } => Command::Force { kind, name, state },
+            Self::Reload => Command::Reload,
+            Self::Check { file } => Command::Check { file: std::path::absolute(&file).unwrap_or(file) },
+            Self::Events { follow, kind, last } => {
+                let last = last.or((!follow).then_some(100));
+                Command::Events { follow, kind, last }
+            }
+            Self::Stats { .. } => Command::Stats,
+            Self::Completions { .. } => return None,
+        })
+    }
+}

@@ -1,0 +1,353 @@
+//! `explain NAME TYPE`: the whole path to one answer, in the engine's own reasons.
+//!
+//! The decision is made anew from the snapshot that the published answers were made from; nothing is guessed from
+//! maps. What the decision does not cover (other types, names that are not bound) is asked of the worker's reply
+//! function, which is pure.
+
+mod lane;
+mod wire;
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use responder_common::counters::Counter;
+use serde_json::{Value, json};
+
+use super::{
+    Refusal, View,
+    command::Question,
+    show::{
+        service::complaint,
+        vserver::{addresses, give},
+    },
+};
+use crate::{
+    decide::{self, Outcome, Step},
+    model::{DnsName, Domain, RecordType, ServiceId, Zone, zone::Soa},
+};
+use lane::Lane;
+use wire::Reading;
+
+/// From a query and its source address to the octets of a reply; None: no reply.
+pub type Reply<'a> = dyn Fn(&[u8], IpAddr) -> Option<Vec<u8>> + 'a;
+
+/// From a query and its source address to the counter that the XDP program would raise; None: not known.
+pub type Verdict<'a> = dyn Fn(&[u8], IpAddr) -> Option<Counter> + 'a;
+
+/// What the packet lanes would do with a query. The default knows nothing, and `explain` says less.
+#[derive(Clone, Copy, Default)]
+pub struct Lanes<'a> {
+    /// The worker's reply to a query over UDP. Pure: it counts nothing and moves no rotation.
+    pub reply: Option<&'a Reply<'a>>,
+    /// The counter that the XDP program would raise for a query, read from the published maps.
+    pub verdict: Option<&'a Verdict<'a>>,
+}
+
+/// A question, read.
+struct Asked<'a> {
+    view: &'a View<'a>,
+    name: DnsName,
+    rtype: u16,
+    client: IpAddr,
+    class: u16,
+    query: Vec<u8>,
+    reply: Option<Vec<u8>>,
+    verdict: Option<Counter>,
+}
+
+/// What is found out, key by key.
+#[derive(Debug, Default)]
+struct Found {
+    policy: Option<String>,
+    owner: Option<String>,
+    link: Option<String>,
+    tier: Option<String>,
+    method: Option<String>,
+    reason: String,
+    rcode: Option<String>,
+    give: Option<&'static str>,
+    addresses: Vec<IpAddr>,
+    ttl: Option<u32>,
+    undecided: bool,
+    steps: Vec<Value>,
+}
+
+impl Found {
+    fn step(&mut self, step: &str, outcome: impl Into<String>, reason: impl Into<String>) {
+        self.steps.push(json!({"step": step, "outcome": outcome.into(), "reason": reason.into()}));
+    }
+}
+
+/// The answer to `explain`.
+pub fn explain(view: &View<'_>, question: &Question, lanes: Lanes<'_>) -> Result<Value, Refusal> {
+    let refuse = |e: &dyn std::fmt::Display| Refusal::new(e.to_string());
+    let name = DnsName::parse(&question.name).map_err(|e| refuse(&e))?;
+    let rtype = wire::type_number(&question.rtype).ok_or_else(|| {
+        Refusal::new(format!("\"{}\" is no record type; A, AAAA, … or TYPE123", question.rtype))
+    })?;
+    let ecs = question.ecs.as_deref().map(subnet).transpose()?;
+    let client = question.client.unwrap_or_else(|| view.classes.client(view.model, 0).address);
+    let query = wire::query(&name, rtype, ecs);
+    let asked = Asked {
+        view,
+        rtype,
+        client,
+        class: view.classes.class_of(client),
+        reply: lanes.reply.and_then(|reply| reply(&query, client)),
+        verdict: lanes.verdict.and_then(|verdict| verdict(&query, client)),
+        name,
+        query,
+    };
+    let mut found = Found::default();
+    asked.note_client(question, ecs, &mut found);
+    match asked.binding() {
+        Some(domain) => asked.bound(domain, &mut found),
+        None => asked.not_bound(&mut found),
+    }
+    let lane = asked.lane(&found);
+    found.step("source", lane.words(), lane.reason.clone());
+    Ok(asked.value(question, &found, &lane))
+}
+
+fn subnet(text: &str) -> Result<IpNet, Refusal> {
+    let address = || text.parse::<IpAddr>().ok().map(IpNet::from);
+    let net = text.parse::<IpNet>().ok().or_else(address);
+    net.map(|n| n.trunc())
+        .ok_or_else(|| Refusal::new(format!("--ecs: \"{text}\" is neither a prefix nor an address")))
+}
+
+impl Asked<'_> {
+    fn note_client(&self, question: &Question, ecs: Option<IpNet>, found: &mut Found) {
+        let place = self.view.model.locations.find(self.client);
+        let place = place.map_or_else(|| "not located".to_owned(), |r| format!("located at {}", r.location));
+        let who = match question.client {
+            Some(client) => format!("client {client} is {place}"),
+            None => format!("no --client: taken for one that no policy and no location names, {place}"),
+        };
+        found.step("class", format!("client class {}", self.class), who);
+        if let Some(ecs) = ecs {
+            found.step("ecs", format!("{ecs} is ignored"), "no virtual server uses the client subnet");
+        }
+    }
+
+    /// The binding that answers: the one whose virtual server has the type, else any.
+    fn binding(&self) -> Option<&Domain> {
+        let model = self.view.model;
+        let all = self.view.names.find(model, &self.name);
+        let types = |i: &usize| &model.vserver(model.domains[*i].vserver).types;
+        let serves = all.iter().find(|i| types(i).iter().any(|t| t.code() == self.rtype));
+        serves.or(all.first()).map(|i| &model.domains[*i])
+    }
+
+    fn zone(&self) -> Option<&Zone> {
+        self.view.model.zone_of(&self.name)
+    }
+
+    /// The name is an apex: of a configured zone, or of its own for want of one.
+    fn is_apex(&self) -> bool {
+        self.zone().is_none_or(|z| z.apex == self.name)
+    }
+
+    fn type_name(&self) -> String {
+        wire::type_name(self.rtype)
+    }
+
+    fn bound(&self, domain: &Domain, found: &mut Found) {
+        let model = self.view.model;
+        let owner = &model.vserver(domain.vserver).name;
+        found.owner = Some(owner.clone());
+        let zone = self.zone().map_or_else(
+            || "in no configured zone: its own apex".to_owned(),
+            |zone| format!("zone {}", zone.apex),
+        );
+        found.step("name", format!("{} is bound to vserver {owner}", self.name), zone);
+        match [RecordType::A, RecordType::Aaaa].into_iter().find(|t| t.code() == self.rtype) {
+            Some(rtype) => self.decided(domain, rtype, found),
+            None => self.other_type(found),
+        }
+    }
+
+    fn decided(&self, domain: &Domain, rtype: RecordType, found: &mut Found) {
+        let (view, model) = (self.view, self.view.model);
+        let owner =
+            decide::Owner { vserver: domain.vserver, backup_ip: std::sync::Arc::clone(&domain.backup_ip) };
+        let decision = decide::decide(model, view.snapshot, &owner, rtype, self.client);
+        for step in &decision.steps {
+            found.step(step.step, step.outcome.clone(), self.detailed(step));
+        }
+        found.give = match &decision.outcome {
+            Outcome::Answer(pool) => Some(give(pool)),
+            Outcome::Undecided | Outcome::Empty => None,
+        };
+        found.policy = decision.policy.map(|p| model.policies[p.index()].name.clone());
+        found.link = Some(model.vserver(decision.link).name.clone());
+        found.tier = Some(decision.tier.to_string());
+        found.method = Some(decision.method.name().to_owned());
+        found.reason = decision.reason.to_string();
+        found.addresses = addresses(&decision.outcome);
+        found.undecided = decision.outcome == Outcome::Undecided;
+        found.rcode = Some(if found.undecided { "SERVFAIL" } else { "NOERROR" }.to_owned());
+        found.ttl = match decision.outcome {
+            Outcome::Undecided => None,
+            Outcome::Empty => Some(self.negative_ttl()),
+            Outcome::Answer(_) => Some(domain.ttl),
+        };
+    }
+
+    /// The reason of a step. A service that is down says what its check says.
+    fn detailed(&self, step: &Step) -> String {
+        let services = &self.view.model.services;
+        let complaint = || {
+            let index = services.iter().position(|s| step.outcome.starts_with(&format!("{} (", s.name)))?;
+            complaint(self.view, ServiceId(index as u32))
+        };
+        match (step.step, step.reason.as_str()) {
+            ("service", "down") => complaint().map_or_else(|| step.reason.clone(), |c| format!("down: {c}")),
+            _ => step.reason.clone(),
+        }
+    }
+
+    /// TTL of the SOA in a negative answer (RFC 2308 3).
+    fn negative_ttl(&self) -> u32 {
+        let soa = self.zone().map_or_else(|| Soa::default_for(&self.name), |z| z.soa.clone());
+        soa.ttl.min(soa.minimum)
+    }
+
+    /// Anything but addresses, of a name that is bound.
+    fn other_type(&self, found: &mut Found) {
+        let apex = self.is_apex();
+        "this type is not one that virtual servers decide".clone_into(&mut found.reason);
+        if let Some(reading) = self.reading() {
+            take(&reading, found);
+        } else if !apex {
+            found.rcode = Some("NOERROR".to_owned());
+            found.ttl = Some(self.negative_ttl());
+            found.step("answer", "no records", "the name has addresses alone");
+        } else {
+            found.step("answer", "from the worker", "the name is the apex of its zone");
+        }
+    }
+
+    fn not_bound(&self, found: &mut Found) {
+        let zone = self.zone();
+        let parent = self.bound_parent();
+        let (outcome, why) = match (zone, &parent) {
+            (Some(zone), _) if zone.apex == self.name => {
+                (format!("{} is the apex of a zone", self.name), "configured".to_owned())
+            }
+            (Some(zone), _) => {
+                (format!("{} is bound to no vserver", self.name), format!("in zone {}", zone.apex))
+            }
+            (None, Some(parent)) => (
+                format!("{} is bound to no vserver", self.name),
+                format!("below {parent}, which is its own apex"),
+            ),
+            (None, None) => {
+                (format!("{} is not ours", self.name), "no zone and no domain of ours holds it".to_owned())
+            }
+        };
+        found.step("name", outcome, why);
+        let ours = zone.is_some() || parent.is_some();
+        if let Some(reading) = self.reading() {
+            take(&reading, found);
+            found.reason = match (reading.rcode.as_str(), ours) {
+                ("REFUSED", false) => "no zone of ours holds the name".to_owned(),
+                ("NXDOMAIN", _) => "the zone has no such name".to_owned(),
+                ("NOERROR", _) if reading.records.is_empty() => {
+                    format!("the name exists and has no {} record", self.type_name())
+                }
+                ("NOERROR", _) => "the zone has the record".to_owned(),
+                (rcode, _) => format!("the worker answers {rcode}"),
+            };
+        } else if !ours {
+            found.rcode = Some("REFUSED".to_owned());
+            "no zone of ours holds the name".clone_into(&mut found.reason);
+        } else if zone.is_none() {
+            found.rcode = Some("NXDOMAIN".to_owned());
+            "the zone has no such name".clone_into(&mut found.reason);
+        } else {
+            "the worker answers from the zone".clone_into(&mut found.reason);
+        }
+    }
+
+    /// The nearest name above that is bound.
+    fn bound_parent(&self) -> Option<DnsName> {
+        let mut above = self.name.parent();
+        while let Some(name) = above {
+            if !self.view.names.find(self.view.model, &name).is_empty() {
+                return Some(name);
+            }
+            above = name.parent();
+        }
+        None
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        wire::read(self.reply.as_deref()?)
+    }
+
+    fn lane(&self, found: &Found) -> Lane {
+        if !self.view.xdp() {
+            return Lane::worker("XDP is off");
+        }
+        if let Some(verdict) = self.verdict {
+            return Lane::of(verdict);
+        }
+        let case = lane::Case {
+            name: &self.name,
+            rtype: self.rtype,
+            zone: self.zone(),
+            apex: self.is_apex(),
+            bound: found.owner.is_some(),
+            undecided: found.undecided,
+            addresses: self.given(found),
+        };
+        case.lane()
+    }
+
+    /// Addresses of one reply, where the reply is at hand.
+    fn given(&self, found: &Found) -> usize {
+        self.reading().map_or(found.addresses.len(), |reading| reading.addresses.len())
+    }
+
+    fn value(&self, question: &Question, found: &Found, lane: &Lane) -> Value {
+        let mut out = json!({
+            "name": self.name.to_string(),
+            "type": self.type_name(),
+            "client": self.client,
+            "class": self.class,
+            "source": lane.source,
+            "source_reason": lane.reason,
+            "policy": found.policy,
+            "owner": found.owner,
+            "link": found.link,
+            "tier": found.tier,
+            "method": found.method,
+            "reason": found.reason,
+            "rcode": found.rcode,
+            "give": found.give,
+            "addresses": found.addresses,
+            "ttl": found.ttl,
+            "generation": self.view.generation,
+            "steps": found.steps,
+        });
+        if question.verbose {
+            let reply = self.reply.as_deref().map(wire::hex);
+            out["wire"] = json!({"query": wire::hex(&self.query), "reply": reply});
+        }
+        out
+    }
+}
+
+/// Writes down what the worker's reply says.
+fn take(reading: &Reading, found: &mut Found) {
+    let outcome = match reading.records.as_slice() {
+        [] if reading.rcode == "NOERROR" => "no records".to_owned(),
+        [] => reading.rcode.clone(),
+        records => records.join("; "),
+    };
+    found.step("answer", outcome, "reply of the worker");
+    found.rcode = Some(reading.rcode.clone());
+    found.addresses.clone_from(&reading.addresses);
+    found.ttl = reading.ttl;
+}

@@ -1,0 +1,251 @@
+//! Commands of operators.
+
+use std::{net::IpAddr, path::Path, time::Instant};
+
+use responder_common::counters::Counter;
+use serde_json::{Map, Value, json};
+
+use super::{Engine, EngineError, start};
+use crate::{
+    control::{
+        Command, Done, EventKind, Queries, Refusal, Request, View,
+        command::{CheckReport, ForceKind, ForceState, SwitchKind},
+        explain::{self, Lanes},
+        show,
+        target::{self, Target},
+        view,
+    },
+    health::Force,
+    model::{MonitorId, ServiceId, VserverId},
+    worker::answer::{self, Outcome, Transport},
+};
+
+impl Engine {
+    /// Answers a request. The client may be gone.
+    pub(super) fn request(&mut self, request: Request) {
+        let answer = self.carry_out(&request.command);
+        let _ = request.reply.send(answer);
+    }
+
+    fn carry_out(&mut self, command: &Command) -> Result<Value, Refusal> {
+        match command {
+            Command::Enable { kind, name } => self.switch(*kind, name, true).map(|done| json!(done)),
+            Command::Disable { kind, name } => self.switch(*kind, name, false).map(|done| json!(done)),
+            Command::Force { kind, name, state } => self.force(*kind, name, *state).map(|done| json!(done)),
+            Command::Reload => self.reload().map(|done| json!(done)),
+            Command::Check { file } => Ok(json!(check(file))),
+            Command::Events { kind, last, .. } => Ok(self.events.to_value(*kind, *last)),
+            Command::Status => self.viewed(|view| Ok(view::status(view))),
+            Command::Stats => self.viewed(|view| Ok(view::stats(view))),
+            Command::Show { kind, name } => self.viewed(|view| show::show(view, *kind, name.as_deref())),
+            Command::Explain(question) => {
+                let served = self.served.load_full();
+                let reply = |query: &[u8], client: IpAddr| {
+                    let mut out = vec![0; 1232];
+                    let client = (client, 53_000).into();
+                    let world = served.world.aside();
+                    match answer::reply(query, Transport::Udp, client, &world, &served.names, &mut out) {
+                        Outcome::Silent => None,
+                        Outcome::Reply { len, .. } => {
+                            out.truncate(len);
+                            Some(out)
+                        }
+                    }
+                };
+                let verdict =
+                    |query: &[u8], client: IpAddr| Some(served.world.aside().verdict(query, client));
+                let lanes = Lanes { reply: Some(&reply), verdict: Some(&verdict) };
+                self.viewed(|view| explain::explain(view, question, lanes))
+            }
+        }
+    }
+
+    fn viewed(&mut self, read: impl FnOnce(&View<'_>) -> Result<Value, Refusal>) -> Result<Value, Refusal> {
+        let queries = self.queries();
+        self.rates.sample(Instant::now(), queries);
+        let counters = self.counters();
+        let problems: Vec<String> = self.problems.iter().cloned().chain(self.degraded()).collect();
+        read(&View {
+            version: env!("CARGO_PKG_VERSION"),
+            model: &self.plan.compiled.model,
+            names: &self.plan.names,
+            owners: &self.plan.compiled.owners,
+            classes: &self.plan.compiled.classes,
+            snapshot: &self.snapshot,
+            health: &self.health,
+            events: &self.events,
+            generation: self.generation,
+            ready: self.is_ready,
+            uptime: self.started.elapsed(),
+            now: Instant::now(),
+            interfaces: &self.interfaces,
+            problems: &problems,
+            queries,
+            rates: self.rates.rates(),
+            counters: &counters,
+        })
+    }
+
+    /// What works, but not as it was asked for.
+    fn degraded(&self) -> Vec<String> {
+        let settings = &self.plan.compiled.model.settings;
+        let mut out = Vec::new();
+        for interface in &self.interfaces {
+            if self.is_ready
+                && interface.mode != "native"
+                && settings.xdp.mode == crate::model::settings::XdpMode::Auto
+            {
+                out.push(format!("interface {}: XDP mode is {}, not native", interface.name, interface.mode));
+            }
+            if interface.link != "up" {
+                out.push(format!("interface {}: link is {}", interface.name, interface.link));
+            }
+        }
+        let broken = self.writer.counters().get(Counter::PassBroken.slot()).copied().unwrap_or(0);
+        if broken > 0 {
+            out.push(format!("{broken} packets met a map that does not fit another: report this"));
+        }
+        out
+    }
+
+    pub(super) fn queries(&self) -> Queries {
+        let xdp = self.writer.counters();
+        let worker = self.workers.counters();
+        let of = |name: &str| worker.iter().find(|(n, _)| *n == name).map_or(0, |(_, value)| *value);
+        let replies =
+            worker.iter().filter(|(name, _)| name.starts_with("worker_answer_")).map(|(_, v)| *v).sum();
+        Queries::of(
+            |counter| xdp.get(counter.slot()).copied().unwrap_or(0),
+            replies,
+            of("worker_limited") + of("worker_silent"),
+        )
+    }
+
+    fn counters(&self) -> Vec<(String, u64)> {
+        let xdp = self.writer.counters();
+        let mut out: Vec<(String, u64)> = Counter::ALL
+            .iter()
+            .map(|c| (c.name().to_owned(), xdp.get(c.slot()).copied().unwrap_or(0)))
+            .collect();
+        out.extend(self.workers.counters().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        let checks = self.scheduler.stats();
+        let publish = [
+            ("health_checks_started", checks.started),
+            ("health_checks_succeeded", checks.succeeded),
+            ("health_checks_failed", checks.failed),
+            ("health_checks_faults", checks.faults),
+            ("health_checks_late", checks.late),
+            ("publish_generation", self.generation),
+            ("publish_changes", self.latency.count),
+            ("publish_stalls", self.writer.world().table().stalls()),
+            ("publish_last_microseconds", self.latency.last.as_micros() as u64),
+            ("publish_slowest_microseconds", self.latency.most.as_micros() as u64),
+        ];
+        out.extend(publish.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        out
+    }
+
+    fn switch(&mut self, kind: SwitchKind, name: &str, enabled: bool) -> Result<Done, Refusal> {
+        let model = self.plan.compiled.model.clone();
+        let (changed, object) = match target::switch(&model, kind, name)? {
+            Target::Vserver(id) => self.switch_vserver(id, enabled),
+            Target::Service(id) => self.switch_service(id, enabled),
+            Target::Monitor(id) | Target::MonitorAt(id, _) => self.switch_monitor(id, enabled),
+        };
+        let word = if enabled { "enabled" } else { "disabled" };
+        Ok(self.done(changed, &object, word))
+    }
+
+    fn switch_vserver(&mut self, id: VserverId, enabled: bool) -> (bool, String) {
+        let name = self.plan.compiled.model.vserver(id).name.clone();
+        let state = &mut self.snapshot.vservers[id.index()];
+        let changed = state.enabled != enabled;
+        state.enabled = enabled;
+        self.orders.vservers.insert(name.clone(), enabled);
+        self.touch_vserver(id);
+        (changed, format!("vserver {name}"))
+    }
+
+    fn switch_service(&mut self, id: ServiceId, enabled: bool) -> (bool, String) {
+        let name = self.plan.compiled.model.service(id).name.clone();
+        let state = &mut self.snapshot.services[id.index()];
+        let changed = state.admin != enabled;
+        state.admin = enabled;
+        self.orders.services.insert(name.clone(), enabled);
+        self.touch_service(id, Instant::now());
+        (changed, format!("service {name}"))
+    }
+
+    fn switch_monitor(&mut self, id: MonitorId, enabled: bool) -> (bool, String) {
+        let model = self.plan.compiled.model.clone();
+        let changed = self.health.monitor_enabled(id) != enabled;
+        let transitions = self.health.set_monitor_enabled(id, enabled, Instant::now());
+        self.transitions(transitions);
+        self.scheduler.reload(self.health.jobs(&model));
+        (changed, format!("monitor {}", model.monitor(id).name))
+    }
+
+    fn force(&mut self, kind: ForceKind, name: &str, state: ForceState) -> Result<Done, Refusal> {
+        let model = self.plan.compiled.model.clone();
+        let force = match state {
+            ForceState::Up => Force::Up,
+            ForceState::Down => Force::Down,
+            ForceState::Auto => Force::Auto,
+        };
+        let now = Instant::now();
+        let (transitions, object) = match target::force(&model, kind, name)? {
+            Target::Service(id) => {
+                (self.health.force_service(id, force, now), format!("service {}", model.service(id).name))
+            }
+            Target::MonitorAt(id, service) => (self.force_at(id, service, force)?, format!("monitor {name}")),
+            Target::Monitor(id) => {
+                let mut all = Vec::new();
+                for (i, service) in model.services.iter().enumerate() {
+                    if service.monitors.iter().any(|(bound, _)| *bound == id) {
+                        all.extend(self.force_at(id, ServiceId(i as u32), force)?);
+                    }
+                }
+                (all, format!("monitor {name}"))
+            }
+            Target::Vserver(_) => return Err(Refusal::new("a vserver cannot be forced; disable it")),
+        };
+        let changed = !transitions.is_empty();
+        self.transitions(transitions);
+        Ok(self.done(changed, &object, &format!("forced {force}")))
+    }
+
+    fn force_at(
+        &mut self,
+        monitor: MonitorId,
+        service: ServiceId,
+        force: Force,
+    ) -> Result<Vec<crate::health::Transition>, Refusal> {
+        self.health
+            .force_monitor(monitor, service, force, Instant::now())
+            .map_err(|error| Refusal::new(error.to_string()))
+    }
+
+    /// An operator's change is published before the command returns.
+    fn done(&mut self, changed: bool, object: &str, word: &str) -> Done {
+        self.event(EventKind::State, object, format!("{word} by an operator"), Map::new());
+        if !self.dirty.is_empty() {
+            self.publish();
+        }
+        Done {
+            message: format!("{object} {word}"),
+            changed,
+            generation: self.generation,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Validates a file as a start would.
+fn check(file: &Path) -> CheckReport {
+    let (errors, warnings) = match start::check(file) {
+        Ok(warnings) => (Vec::new(), warnings),
+        Err(EngineError::Zones(problems)) => (problems, Vec::new()),
+        Err(error) => (error.to_string().lines().map(str::to_owned).collect(), Vec::new()),
+    };
+    CheckReport { file: file.to_owned(), errors, warnings }
+}

@@ -1,0 +1,222 @@
+//! The control process: one loop that owns the model, health, the snapshot and the writer.
+//!
+//! ```text
+//! checks ---> apply ----> dirty owners --> publish (decide, compile, write) --> kernel and workers
+//! commands -> command --/                     ^
+//! reload ---> compile -> new world or diff --/
+//! ```
+//!
+//! Everything happens on one thread, in the order in which it arrives; nothing in the loop waits for the network, a
+//! disk or a reader of the maps. The checks run on a thread of their own.
+
+mod apply;
+mod command;
+mod publish;
+mod reload;
+mod start;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
+
+use arc_swap::ArcSwap;
+use serde_json::{Map, Value};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
+
+use crate::{
+    compile::{CompileError, Compiled},
+    config::{ConfigError, Problem},
+    control::{EventKind, Events, InterfaceStatus, NameIndex, RateMeter, Request, server::BindError},
+    decide::{OwnerId, Snapshot},
+    health::{Health, HealthEvent, Scheduler},
+    publish::{PublishError, world::Reader, writer::Writer},
+    worker::{Epochs, Served, WorkerError, Workers, Zones},
+};
+
+pub use start::{Prepared, check};
+
+/// Changes that follow a publish closer than this wait for each other.
+const COALESCE: Duration = Duration::from_millis(10);
+
+/// Signs of life, samples and a look at the interfaces.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Why the daemon does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The configuration has problems.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Zone files have problems; one line each.
+    #[error("{}", .0.join("\n"))]
+    Zones(Vec<String>),
+    /// A reload changes what only a start can set.
+    #[error("{0} cannot change while running; restart responderd, which loses no query")]
+    NeedsRestart(String),
+    /// The configuration is too large.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The maps or the program.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// The workers.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// The control socket.
+    #[error(transparent)]
+    Control(#[from] BindError),
+    /// Something that the system refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Everything that one configuration brings.
+struct Plan {
+    compiled: Compiled,
+    names: NameIndex,
+    zones: Arc<Zones>,
+    warnings: Vec<Problem>,
+}
+
+/// What operators said beside the file, by name, so that it survives a reload.
+#[derive(Default)]
+struct Orders {
+    services: HashMap<String, bool>,
+    vservers: HashMap<String, bool>,
+}
+
+/// All epochs that some worker may use: more than one set only while workers are replaced.
+type AllEpochs = Arc<Mutex<Vec<Arc<Epochs>>>>;
+
+/// The control process.
+pub struct Engine {
+    config: PathBuf,
+    plan: Plan,
+    orders: Orders,
+    health: Health,
+    snapshot: Snapshot,
+    scheduler: Scheduler,
+    checks: mpsc::Receiver<HealthEvent>,
+    writer: Writer,
+    served: Arc<ArcSwap<Served<Reader>>>,
+    epochs: AllEpochs,
+    workers: Workers,
+    requests: mpsc::Receiver<Request>,
+    events: Events,
+    rates: RateMeter,
+    interfaces: Vec<InterfaceStatus>,
+    problems: BTreeSet<String>,
+    dirty: BTreeSet<OwnerId>,
+    /// Owners whose publish failed; tried again once a second.
+    failed: BTreeSet<OwnerId>,
+    /// When the earliest result that is not published yet was received.
+    oldest: Option<Instant>,
+    /// Owners and types without a decision.
+    undecided: BTreeSet<(OwnerId, crate::model::RecordType)>,
+    generation: u64,
+    published: Instant,
+    latency: publish::Latency,
+    started: Instant,
+    is_ready: bool,
+    is_attached: bool,
+}
+
+impl Engine {
+    /// Runs until SIGTERM or SIGINT, then ends as `xdp.on_exit` says.
+    pub async fn run(mut self) -> Result<(), EngineError> {
+        let system = |what| move |source| EngineError::System { what, source };
+        let mut terminate = signal(SignalKind::terminate()).map_err(system("SIGTERM"))?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(system("SIGINT"))?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(system("SIGHUP"))?;
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        self.begin()?;
+        loop {
+            let wait = self.wait();
+            tokio::select! {
+                // In this order: an operator must be heard while checks pour in.
+                biased;
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hangup.recv() => self.hangup(),
+                Some(request) = self.requests.recv() => self.request(request),
+                () = tokio::time::sleep(wait.unwrap_or(TICK)), if wait.is_some() => {}
+                _ = tick.tick() => self.tick(),
+                Some(event) = self.checks.recv() => self.check(event),
+            }
+            if self.is_due() {
+                self.publish();
+            }
+            self.settle()?;
+        }
+        self.finish()
+    }
+
+    /// Time until a publish is due; None when nothing is dirty.
+    fn wait(&self) -> Option<Duration> {
+        (!self.dirty.is_empty()).then(|| COALESCE.saturating_sub(self.published.elapsed()))
+    }
+
+    fn is_due(&self) -> bool {
+        self.wait().is_some_and(|wait| wait.is_zero())
+    }
+
+    /// Once a second.
+    fn tick(&mut self) {
+        self.writer.world_mut().beat();
+        if let Some(program) = self.writer.program_mut() {
+            program.flush_log();
+        }
+        self.rates.sample(Instant::now(), self.queries());
+        self.follow_interfaces();
+        self.dirty.append(&mut self.failed);
+        if !self.is_ready && self.started.elapsed() >= self.plan.compiled.model.settings.warm_up {
+            self.end_warm_up();
+        }
+    }
+
+    /// Stops workers and checks first: what the kernel answers is answered to the end.
+    fn finish(self) -> Result<(), EngineError> {
+        let on_exit = self.plan.compiled.model.settings.xdp.on_exit;
+        drop(self.scheduler);
+        self.workers.stop();
+        self.writer.close(on_exit)?;
+        tracing::info!(?on_exit, "stopped");
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        kind: EventKind,
+        object: impl Into<String>,
+        text: impl Into<String>,
+        fields: Map<String, Value>,
+    ) {
+        let text = text.into();
+        let object = object.into();
+        tracing::info!(kind = kind.name(), object, "{text}");
+        self.events.record(SystemTime::now(), kind, object, text, fields);
+    }
+}
+
+/// A function that waits for every worker of every set.
+fn workers_done(epochs: &AllEpochs) -> crate::publish::writer::WorkersDone {
+    let epochs = epochs.clone();
+    Arc::new(move || {
+        let all = epochs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for set in &all {
+            set.wait_quiescent();
+        }
+    })
+}

@@ -1,0 +1,176 @@
+//! A new configuration, whole or not at all.
+
+use std::sync::{Arc, PoisonError};
+
+use serde_json::Map;
+
+use super::{Engine, EngineError, Plan, start::snapshot};
+use crate::{
+    compile::number::SIDES,
+    control::{Done, EventKind, Refusal},
+    decide::{OwnerId, Snapshot},
+    health::Health,
+    model::{Settings, settings::XdpMode},
+    publish::{PublishError, writer::Next},
+    worker::{Epochs, Served, Workers},
+};
+
+impl Engine {
+    /// SIGHUP.
+    pub(super) fn hangup(&mut self) {
+        if let Err(refusal) = self.reload() {
+            tracing::error!("{}", refusal.message);
+            for detail in &refusal.details {
+                tracing::error!("{detail}");
+            }
+        }
+    }
+
+    /// Reads the file again. On any error the old answers go on.
+    pub(super) fn reload(&mut self) -> Result<Done, Refusal> {
+        match self.try_reload() {
+            Ok(changed) => {
+                let names = self.plan.compiled.model.domains.len();
+                let text = format!("configuration read again: {names} names, generation {}", self.generation);
+                self.event(EventKind::Reload, "configuration", text.clone(), Map::new());
+                let warnings = self.plan.warnings.iter().map(ToString::to_string).collect();
+                Ok(Done { message: text, changed, generation: self.generation, warnings })
+            }
+            Err(error) => {
+                let details: Vec<String> = match &error {
+                    EngineError::Config(problems) => {
+                        problems.to_string().lines().map(str::to_owned).collect()
+                    }
+                    EngineError::Zones(problems) => problems.clone(),
+                    other => vec![other.to_string()],
+                };
+                let message = "the new configuration is refused; the old answers stay".to_owned();
+                self.event(EventKind::Reload, "configuration", message.clone(), Map::new());
+                Err(Refusal { message, details })
+            }
+        }
+    }
+
+    fn try_reload(&mut self) -> Result<bool, EngineError> {
+        let plan = Plan::read(&self.config)?;
+        let settings = plan.compiled.model.settings.clone();
+        let old = self.plan.compiled.model.settings.clone();
+        refuse_what_needs_a_restart(&old, &settings)?;
+        // Results on their way belong to the old numbers.
+        while let Ok(event) = self.checks.try_recv() {
+            self.check(event);
+        }
+        let model = plan.compiled.model.clone();
+        let health = Health::carry_over(&self.health, &self.plan.compiled.model, &model);
+        let snapshot = snapshot(&model, &health, &self.orders, self.is_ready);
+        let replacement = self.replacement_workers(&old, &settings)?;
+        if let Err(error) = self.put_in_force(&plan, &snapshot, &settings) {
+            if let Some((workers, epochs)) = replacement {
+                workers.stop();
+                self.forget_epochs(&epochs);
+            }
+            return Err(error);
+        }
+        self.plan = plan;
+        self.health = health;
+        self.snapshot = snapshot;
+        self.scheduler.reload(self.health.jobs(&model));
+        self.undecided.clear();
+        self.dirty.clear();
+        self.dirty_all();
+        let readers = replacement.as_ref().map_or(self.workers.len(), |(workers, _)| workers.len());
+        let served = Served { world: self.writer.reader(readers), names: self.plan.worker_names() };
+        self.served.store(Arc::new(served));
+        if let Some((workers, _)) = replacement {
+            let old = std::mem::replace(&mut self.workers, workers);
+            old.stop();
+            let mut all = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
+            let newest = all.len().saturating_sub(1);
+            all.drain(..newest);
+        }
+        let before = self.generation;
+        self.publish();
+        self.follow_interfaces();
+        Ok(before != self.generation)
+    }
+
+    /// In place where numbers mean the same, else as a second world and one flip.
+    fn put_in_force(
+        &mut self,
+        plan: &Plan,
+        snapshot: &Snapshot,
+        settings: &Settings,
+    ) -> Result<(), EngineError> {
+        let is_same = plan.compiled.fingerprint == self.plan.compiled.fingerprint;
+        if is_same {
+            match self.writer.world_mut().reconcile_names(&plan.compiled) {
+                Ok(_) => return Ok(self.writer.attach(settings)?),
+                Err(PublishError::Full { .. } | PublishError::NoPlace { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut next = self.writer.prepare(settings, &plan.compiled)?;
+        if let Err(error) = fill(&mut next, plan, snapshot, self.generation + 1) {
+            self.writer.abandon(&next);
+            return Err(error.into());
+        }
+        self.generation += 1;
+        self.writer.flip(next, settings)?;
+        Ok(())
+    }
+
+    /// Workers on other addresses or cores are bound before the old ones end.
+    fn replacement_workers(
+        &mut self,
+        old: &Settings,
+        new: &Settings,
+    ) -> Result<Option<(Workers, Arc<Epochs>)>, EngineError> {
+        if old.listen == new.listen && old.workers == new.workers {
+            return Ok(None);
+        }
+        let epochs = Arc::new(Epochs::new(Workers::count(new)?));
+        self.epochs.lock().unwrap_or_else(PoisonError::into_inner).push(epochs.clone());
+        match self.workers.succeed(new, &self.served, &epochs) {
+            Ok(workers) => Ok(Some((workers, epochs))),
+            Err(error) => {
+                self.forget_epochs(&epochs);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn forget_epochs(&mut self, epochs: &Arc<Epochs>) {
+        self.epochs.lock().unwrap_or_else(PoisonError::into_inner).retain(|set| !Arc::ptr_eq(set, epochs));
+    }
+}
+
+/// All answers of a prepared world.
+fn fill(next: &mut Next, plan: &Plan, snapshot: &Snapshot, generation: u64) -> Result<(), PublishError> {
+    for owner in (0..plan.compiled.owners.list.len() as u32).map(OwnerId) {
+        for rtype in SIDES {
+            if let Some(side) = plan.compiled.numbering.side(owner, rtype) {
+                next.publish(side, &plan.compiled.columns(snapshot, owner, rtype), generation)?;
+            }
+        }
+    }
+    next.end_batch(generation);
+    Ok(())
+}
+
+/// Settings that only a restart can change; it loses no query (design section 1).
+fn refuse_what_needs_a_restart(old: &Settings, new: &Settings) -> Result<(), EngineError> {
+    let is_off =
+        |settings: &Settings| settings.xdp.mode == XdpMode::Off || settings.xdp.interfaces.is_empty();
+    let changed = [
+        ("server.control_socket", old.control_socket != new.control_socket),
+        ("server.state_dir", old.state_dir != new.state_dir),
+        ("xdp.pin_path", old.xdp.pin_path != new.xdp.pin_path),
+        ("xdp.mode", old.xdp.mode != new.xdp.mode),
+        ("xdp.interfaces", is_off(old) != is_off(new)),
+    ];
+    let keys: Vec<&str> = changed.iter().filter(|(_, changed)| *changed).map(|(key, _)| *key).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    Err(EngineError::NeedsRestart(keys.join(", ")))
+}

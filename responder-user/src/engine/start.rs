@@ -1,0 +1,251 @@
+//! From a configuration file to a running engine.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use arc_swap::ArcSwap;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::sync::mpsc;
+
+use super::{AllEpochs, Engine, EngineError, Orders, Plan, publish::Latency, workers_done};
+use crate::{
+    compile::{Compiled, name::StaticTypes},
+    config::{self, Loaded},
+    control::{EventKind, Events, NameIndex, RateMeter, Server},
+    decide::{ServiceState, Snapshot, VserverState},
+    health::{Health, Scheduler},
+    model::{DnsName, Model, RecordType, ServiceId},
+    publish::writer::{Start, Writer},
+    worker::{Epochs, Served, Workers, Zones, answer},
+};
+
+/// Results of checks that may wait for the loop.
+const CHECKS: usize = 4096;
+
+impl Plan {
+    /// Reads, validates and compiles a file and its zones: the same for start, reload and check.
+    pub(super) fn read(path: &Path) -> Result<Self, EngineError> {
+        let Loaded { model, warnings } = config::load(path)?;
+        let model = Arc::new(model);
+        let zones = Zones::load(&model)
+            .map_err(|problems| EngineError::Zones(problems.iter().map(ToString::to_string).collect()))?;
+        let zones = Arc::new(zones);
+        let names = NameIndex::of(&model);
+        let static_types = |name: &DnsName| StaticTypes {
+            a: zones.has_type(name, RecordType::A.code()),
+            aaaa: zones.has_type(name, RecordType::Aaaa.code()),
+            other: zones.has_other_types(name),
+        };
+        let soa_of = |zone: usize| Some(zones.zone(&model.zones[zone].apex)?.soa().clone());
+        let compiled = Compiled::of(model.clone(), &static_types, &soa_of)?;
+        Ok(Self { compiled, names, zones, warnings })
+    }
+
+    /// What the workers know beside the table.
+    pub(super) fn worker_names(&self) -> answer::Names {
+        let long: HashMap<Box<[u8]>, _> =
+            self.compiled.names.long.iter().map(|(name, entry)| (name.wire().into(), *entry)).collect();
+        answer::Names { long: Arc::new(long), undecided: Arc::new(HashSet::new()), zones: self.zones.clone() }
+    }
+}
+
+/// A configuration that can be started.
+pub struct Prepared {
+    config: PathBuf,
+    plan: Plan,
+}
+
+impl Prepared {
+    /// Reads, validates and compiles a file.
+    pub fn read(config: &Path) -> Result<Self, EngineError> {
+        Ok(Self { config: config.to_owned(), plan: Plan::read(config)? })
+    }
+
+    /// `server.log`
+    pub fn log_level(&self) -> &str {
+        &self.plan.compiled.model.settings.log
+    }
+}
+
+/// Validates a file as a start would. Ok: the warnings.
+pub fn check(path: &Path) -> Result<Vec<String>, EngineError> {
+    let plan = Plan::read(path)?;
+    let zones = plan.zones.warnings().iter().map(|warning| format!("warning: {warning}"));
+    Ok(plan.warnings.iter().map(|problem| format!("warning: {problem}")).chain(zones).collect())
+}
+
+/// The snapshot that health and the operators' orders give. Where `is_settled`, an address that no check has decided
+/// counts as down: a name that has answers must not lose them to an address that joins.
+pub(super) fn snapshot(model: &Model, health: &Health, orders: &Orders, is_settled: bool) -> Snapshot {
+    let services = model.services.iter().enumerate().map(|(i, service)| {
+        let mut addresses = health.snapshot_service(ServiceId(i as u32));
+        if is_settled {
+            addresses.iter_mut().for_each(super::apply::settle);
+        }
+        ServiceState {
+            admin: orders.services.get(&service.name).copied().unwrap_or(service.enabled),
+            // Health has put the operator's word into the states already.
+            forced: None,
+            addresses,
+        }
+    });
+    let vservers = model.vservers.iter().map(|vserver| VserverState {
+        enabled: orders.vservers.get(&vserver.name).copied().unwrap_or(vserver.enabled),
+    });
+    Snapshot { services: services.collect(), vservers: vservers.collect() }
+}
+
+/// Files and sockets are many with a thousand checks; the hard limit is the administrator's word.
+fn raise_file_limit() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+}
+
+impl Engine {
+    /// Starts everything but the loop. Needs a tokio runtime with I/O and time.
+    pub fn start(prepared: Prepared) -> Result<Self, EngineError> {
+        let started = Instant::now();
+        let Prepared { config, plan } = prepared;
+        raise_file_limit();
+        for warning in &plan.warnings {
+            tracing::warn!("{warning}");
+        }
+        let settings = plan.compiled.model.settings.clone();
+        // First, so that two daemons never touch the same pins.
+        let server = Server::bind(&settings.control_socket)?;
+        let count = Workers::count(&settings)?;
+        let set = Arc::new(Epochs::new(count));
+        let epochs: AllEpochs = Arc::new(Mutex::new(vec![set.clone()]));
+        let (writer, start) = Writer::open(&settings, &plan.compiled, workers_done(&epochs))?;
+        let served = Served { world: writer.reader(count), names: plan.worker_names() };
+        let served = Arc::new(ArcSwap::from_pointee(served));
+        let workers = Workers::start(&settings, &served, &set)?;
+        let (send_requests, requests) = mpsc::channel(64);
+        let events = Events::default();
+        let feed = events.feed();
+        tokio::spawn(async move {
+            if let Err(error) = server.run(send_requests, feed).await {
+                tracing::error!(%error, "the control socket is gone");
+            }
+        });
+        let health = Health::new(&plan.compiled.model);
+        let orders = Orders::default();
+        let snapshot = snapshot(&plan.compiled.model, &health, &orders, false);
+        let (send_checks, checks) = mpsc::channel(CHECKS);
+        let scheduler = Scheduler::start_thread(health.jobs(&plan.compiled.model), send_checks)
+            .map_err(|source| EngineError::System { what: "thread of the health checks", source })?;
+        let generation = writer.world().generation();
+        let mut engine = Self {
+            config,
+            plan,
+            orders,
+            health,
+            snapshot,
+            scheduler,
+            checks,
+            writer,
+            served,
+            epochs,
+            workers,
+            requests,
+            events,
+            rates: RateMeter::default(),
+            interfaces: Vec::new(),
+            problems: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            oldest: None,
+            undecided: BTreeSet::new(),
+            generation,
+            published: started,
+            latency: Latency::default(),
+            started,
+            is_ready: false,
+            is_attached: false,
+        };
+        engine.say_start(start);
+        Ok(engine)
+    }
+
+    fn say_start(&mut self, start: Start) {
+        let names = self.plan.compiled.names.fast.len() + self.plan.compiled.names.long.len();
+        let text = match start {
+            Start::Fresh => format!("{names} names, a new world"),
+            Start::Adopted { put, removed } => format!(
+                "{names} names, the pinned answers of generation {} taken over ({put} names changed, {removed} removed)",
+                self.generation
+            ),
+        };
+        self.event(EventKind::Publish, "daemon", text, serde_json::Map::new());
+    }
+
+    /// The first decisions; what can be attached at once is.
+    pub(super) fn begin(&mut self) -> Result<(), EngineError> {
+        self.follow_interfaces();
+        self.dirty_all();
+        self.publish();
+        self.settle()
+    }
+
+    /// Becomes ready when every name's state is decided. A program that is pinned already and has its answers is
+    /// replaced at once; a new one waits until it has answers, so that an old world answers meanwhile.
+    pub(super) fn settle(&mut self) -> Result<(), EngineError> {
+        if self.is_ready || !self.undecided.is_empty() {
+            return Ok(());
+        }
+        self.attach()?;
+        self.is_ready = true;
+        // The whole message, at every log level (spec/config.md 1).
+        eprintln!("ready");
+        notify_ready();
+        Ok(())
+    }
+
+    fn attach(&mut self) -> Result<(), EngineError> {
+        if self.is_attached {
+            return Ok(());
+        }
+        let settings = self.plan.compiled.model.settings.clone();
+        self.writer.attach(&settings)?;
+        self.is_attached = true;
+        for attached in self.writer.attached().to_vec() {
+            let mode = attached.mode.unwrap_or("off");
+            let text = format!("XDP program attached, mode {mode}");
+            self.event(
+                EventKind::Attach,
+                format!("interface {}", attached.name),
+                text,
+                serde_json::Map::new(),
+            );
+        }
+        self.follow_interfaces();
+        Ok(())
+    }
+}
+
+/// Tells systemd, if it asked to be told (sd_notify READY=1).
+fn notify_ready() {
+    use std::os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixDatagram},
+    };
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let bytes = path.as_encoded_bytes();
+    let address = match bytes.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&path),
+    };
+    let sent =
+        address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(b"READY=1\n", &address).map(|_| ()));
+    if let Err(error) = sent {
+        tracing::warn!(%error, "cannot tell the service manager that we are ready");
+    }
+}

@@ -1,0 +1,219 @@
+//! A query to its reply: the one function that workers, `explain` and the property tests call. No I/O, no clock.
+//!
+//! GSLB names first, by the functions that the XDP program calls; then the zones; then REFUSED. Every name that can be
+//! answered in the kernel gets the same octets here.
+
+use std::{
+    collections::{HashMap, HashSet},
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use responder_common::{
+    counters::Counter,
+    layout::NameEntry,
+    limits::{FAST_NAME, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS},
+    lookup::{self, Client, World},
+    name::FoldedName,
+    parse::{self, Query},
+    reply,
+    select::Answer,
+    wire::{rcode, rtype},
+};
+
+use super::{
+    message::{self, Request},
+    walk,
+    zone::Zones,
+};
+
+/// A query whose name may have any length.
+pub type AnyQuery = Query<MAX_NAME_WORDS>;
+
+/// How a query came, which decides how long its reply may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// At most what OPT says, and never more than 1232 octets.
+    Udp,
+    /// At most 65,535 octets (RFC 7766 8).
+    Tcp,
+}
+
+/// Who knew the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The name table: a GSLB name.
+    Table,
+    /// A zone.
+    Zone,
+    /// Nobody: an error.
+    Error,
+}
+
+/// What a query gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing: it is a response, or shorter than a header.
+    Silent,
+    /// This many octets of `out`.
+    Reply {
+        /// Octets.
+        len: usize,
+        /// Response code, with the upper bits of OPT.
+        rcode: u16,
+        /// TC is set.
+        truncated: bool,
+        /// Who knew.
+        origin: Origin,
+    },
+}
+
+/// What is known of names beside the table. Cheap to clone: everything is shared.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// GSLB names of more than 104 octets by folded name, which the table cannot hold; their `name` words are not used.
+    pub long: Arc<HashMap<Box<[u8]>, NameEntry>>,
+    /// GSLB names whose first decision is still to come, folded: SERVFAIL until then (design section 5).
+    pub undecided: Arc<HashSet<Box<[u8]>>>,
+    /// The zones.
+    pub zones: Arc<Zones>,
+}
+
+/// What the table says of a name.
+#[derive(Clone, Copy)]
+pub(super) enum Known<'a> {
+    /// A GSLB name.
+    Entry(&'a NameEntry),
+    /// A GSLB name without a decision.
+    Undecided,
+    /// Not a GSLB name.
+    No,
+}
+
+impl Names {
+    /// Step 1 of the lookup, for names of any length.
+    pub(super) fn known<'a, W: World>(
+        &'a self,
+        world: &'a W,
+        name: &FoldedName<MAX_NAME_WORDS>,
+    ) -> Result<Known<'a>, Counter> {
+        match lookup::find(world, name) {
+            Ok(entry) => return Ok(Known::Entry(entry)),
+            Err(Counter::PassUnknownName) => {}
+            Err(broken) => return Err(broken),
+        }
+        let octets = octets(name);
+        if name.len > FAST_NAME
+            && let Some(entry) = self.long.get(octets)
+        {
+            return Ok(Known::Entry(entry));
+        }
+        let is_undecided = !self.undecided.is_empty() && self.undecided.contains(octets);
+        Ok(if is_undecided { Known::Undecided } else { Known::No })
+    }
+}
+
+/// The folded octets of a name.
+pub(super) fn octets(name: &FoldedName<MAX_NAME_WORDS>) -> &[u8] {
+    let all: &[u8] = bytemuck::bytes_of(&name.words);
+    &all[..name.len.min(all.len())]
+}
+
+/// Steps 2 and 3, with room for everything that an answer set and an SOA can hold.
+pub(super) fn answer_for<'a, W: World>(
+    world: &'a W,
+    entry: &'a NameEntry,
+    qtype: u16,
+    client: Client,
+) -> Result<Answer<'a>, Counter> {
+    lookup::answer_for::<W, MAX_POOL, SOA_WORDS>(world, entry, qtype, client)
+}
+
+/// Answers one message. `out` bounds the reply: 1232 octets for UDP, 65,535 for TCP; less is allowed.
+///
+/// The caller holds an epoch guard if `world` is shared memory (see [`super::epoch`]).
+pub fn reply<W: World>(
+    message: &[u8],
+    transport: Transport,
+    client: SocketAddr,
+    world: &W,
+    names: &Names,
+    out: &mut [u8],
+) -> Outcome {
+    let key = world.control().key();
+    let query = if let Ok(query) = parse::parse::<[u8], MAX_NAME_WORDS>(message, key) {
+        query
+    } else {
+        // Not of the one shape: find out what it is.
+        let Some(request) = message::read(message) else { return Outcome::Silent };
+        match (request.fault(), request.query(message, key)) {
+            (None, Some(query)) => query,
+            (fault, _) => return error(message, &request, fault.unwrap_or(rcode::FORMERR), out),
+        }
+    };
+    let limit = match transport {
+        Transport::Udp => reply::udp_limit(&query),
+        Transport::Tcp => usize::from(u16::MAX),
+    };
+    let limit = limit.min(out.len());
+    let client = client_of(client.ip());
+    answer(message, &query, client, world, names, &mut out[..limit])
+        .unwrap_or_else(|code| error(message, &Request::from(&query), code, out))
+}
+
+/// Whose address decides. A mapped address is the IPv4 address that it maps.
+fn client_of(address: IpAddr) -> Client {
+    match address.to_canonical() {
+        IpAddr::V4(address) => Client::V4(address.into()),
+        IpAddr::V6(address) => Client::V6(address.octets()),
+    }
+}
+
+/// Err: the response code of an error reply.
+fn answer<W: World>(
+    message: &[u8],
+    query: &AnyQuery,
+    client: Client,
+    world: &W,
+    names: &Names,
+    out: &mut [u8],
+) -> Result<Outcome, u16> {
+    let known = names.known(world, &query.name).map_err(|_| rcode::SERVFAIL)?;
+    if let Known::Entry(entry) = known
+        && query.qtype != rtype::ANY
+    {
+        match answer_for(world, entry, query.qtype, client) {
+            Ok(answer) => return table(message, query, &answer, out).ok_or(rcode::SERVFAIL),
+            // A type that the zone may have.
+            Err(Counter::PassOtherType) => {}
+            // Undecided, or a fault of the writer: never a guess.
+            Err(_) => return Err(rcode::SERVFAIL),
+        }
+    }
+    walk::walk(message, query, client, world, names, known, out)
+}
+
+/// The reply of the XDP program.
+fn table(message: &[u8], query: &AnyQuery, answer: &Answer<'_>, out: &mut [u8]) -> Option<Outcome> {
+    let shape = reply::fit(query, answer, out.len());
+    let end = query.question_end;
+    let out = out.get_mut(..shape.len)?;
+    out.get_mut(..end)?.copy_from_slice(message.get(..end)?);
+    reply::write::<[u8], MAX_NAME_WORDS, MAX_POOL, SOA_WORDS>(out, query, answer, shape)?;
+    Some(Outcome::Reply {
+        len: shape.len,
+        rcode: rcode::NOERROR,
+        truncated: shape.truncated,
+        origin: Origin::Table,
+    })
+}
+
+fn error(message: &[u8], request: &Request, code: u16, out: &mut [u8]) -> Outcome {
+    // Longer than 282 octets no error is; a caller that has no room for it gets silence.
+    request.error(message, code, out).map_or(Outcome::Silent, |len| Outcome::Reply {
+        len,
+        rcode: code,
+        truncated: false,
+        origin: Origin::Error,
+    })
+}

@@ -1,0 +1,112 @@
+//! What workers count, named once. Each worker writes its own line of numbers; readers add them up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam::utils::CachePadded;
+use responder_common::wire::rcode;
+
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal),* $(,)?) => {
+        /// What happened to a query or a connection.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Count {
+            $($(#[doc = $doc])* $variant),*
+        }
+
+        impl Count {
+            /// All of them, in the order of their places.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The stable name, as `stats` and metrics show it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Messages that came by UDP.
+    QueryUdp = "worker_query_udp",
+    /// Messages that came by TCP.
+    QueryTcp = "worker_query_tcp",
+    /// Sent: NOERROR.
+    NoError = "worker_answer_noerror",
+    /// Sent: FORMERR.
+    FormErr = "worker_answer_formerr",
+    /// Sent: SERVFAIL.
+    ServFail = "worker_answer_servfail",
+    /// Sent: NXDOMAIN.
+    NxDomain = "worker_answer_nxdomain",
+    /// Sent: NOTIMP.
+    NotImp = "worker_answer_notimp",
+    /// Sent: REFUSED.
+    Refused = "worker_answer_refused",
+    /// Sent: BADVERS.
+    BadVers = "worker_answer_badvers",
+    /// Sent with TC=1; counted under its rcode too.
+    Truncated = "worker_truncated",
+    /// Not answered: a response, or less than a header.
+    Silent = "worker_silent",
+    /// Not answered: over the limit of error replies.
+    Limited = "worker_limited",
+    /// Not answered: from a port that no query comes from.
+    ServicePort = "worker_service_port",
+    /// Replies by UDP that the kernel did not take.
+    SendFailed = "worker_send_failed",
+    /// TCP connections accepted.
+    TcpAccepted = "worker_tcp_accepted",
+    /// TCP connections closed to make room for newer ones: too many in all, or of one client.
+    TcpEvicted = "worker_tcp_evicted",
+    /// TCP connections that could not be accepted.
+    TcpRefused = "worker_tcp_refused",
+    /// TCP connections closed because the client was too slow, writing or reading.
+    TcpTimeout = "worker_tcp_timeout",
+    /// TCP connections closed after the most queries that one may carry, or after something that is no query.
+    TcpClosed = "worker_tcp_closed",
+    /// A task ended by a fault of ours and was started again. Raise an alarm.
+    Restarted = "worker_restarted",
+}
+
+/// The numbers of one worker.
+#[derive(Debug, Default)]
+pub struct Counters(CachePadded<[AtomicU64; Count::ALL.len()]>);
+
+impl Counters {
+    /// Adds one.
+    pub fn add(&self, count: Count) {
+        self.0[count as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds `n`.
+    pub fn add_many(&self, count: Count, n: u64) {
+        self.0[count as usize].fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// A reply that goes out.
+    pub fn reply(&self, rcode: u16, truncated: bool) {
+        self.add(match rcode {
+            rcode::NOERROR => Count::NoError,
+            rcode::FORMERR => Count::FormErr,
+            rcode::NXDOMAIN => Count::NxDomain,
+            rcode::NOTIMP => Count::NotImp,
+            rcode::REFUSED => Count::Refused,
+            rcode::BADVERS => Count::BadVers,
+            _ => Count::ServFail,
+        });
+        if truncated {
+            self.add(Count::Truncated);
+        }
+    }
+
+    /// One number.
+    pub fn get(&self, count: Count) -> u64 {
+        self.0[count as usize].load(Ordering::Relaxed)
+    }
+
+    /// Every number with its name.
+    pub fn snapshot(&self) -> Vec<(&'static str, u64)> {
+        Count::ALL.iter().map(|c| (c.name(), self.get(*c))).collect()
+    }
+}

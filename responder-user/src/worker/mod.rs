@@ -1,0 +1,219 @@
+//! Resolver workers: what the XDP program passes, and everything where there is none (design section 6).
+//!
+//! ```text
+//! pin, socket -> udp (batch), tcp (connections) -> answer -> the table, by the functions of the XDP program
+//!                                                    |   `-> walk: zone (master), along aliases -> writer
+//!                                                    `-----> message: errors -> limit
+//! ```
+//!
+//! One thread per CPU, pinned, with a runtime, sockets, a limiter and counters of its own. Nothing is locked on the way
+//! of a query: the world is a snapshot behind [`arc_swap`], and [`epoch`] tells its writer when a worker is done with it.
+
+pub mod answer;
+pub mod batch;
+mod connections;
+pub mod counters;
+pub mod epoch;
+pub mod limit;
+mod local;
+pub mod master;
+pub mod message;
+pub mod pin;
+mod socket;
+pub mod tcp;
+#[doc(hidden)]
+pub mod testing;
+mod thread;
+mod udp;
+mod walk;
+mod writer;
+pub mod zone;
+
+use std::{io, net::SocketAddr, sync::Arc, thread::JoinHandle};
+
+use arc_swap::ArcSwap;
+use responder_common::lookup::World;
+use tokio::sync::Notify;
+
+pub use self::{
+    answer::{Names, Outcome, Transport},
+    epoch::Epochs,
+    zone::Zones,
+};
+use self::{
+    counters::{Count, Counters},
+    local::Local,
+};
+use crate::model::Settings;
+
+/// What workers answer from. Replaced as a whole; the parts are shared, so that making a new one is cheap.
+#[derive(Debug)]
+pub struct Served<W> {
+    /// The table.
+    pub world: W,
+    /// What is known of names beside it.
+    pub names: Names,
+}
+
+/// Why workers do not start.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// The system does not say which CPUs there are.
+    #[error("the CPUs that this process may use are not known")]
+    NoCpus,
+    /// `listen.workers` names a CPU that cannot be had.
+    #[error("listen.workers: CPU {cpu} is not one that this process may use: {allowed:?}")]
+    Cpu {
+        /// The CPU.
+        cpu: u32,
+        /// Those that can be had.
+        allowed: Vec<usize>,
+    },
+    /// `listen.workers` is zero or absurd.
+    #[error("listen.workers: {count} is not between 1 and {most}")]
+    Count {
+        /// The number.
+        count: u32,
+        /// The most.
+        most: usize,
+    },
+    /// There are fewer epochs than workers.
+    #[error("there are epochs for {epochs} workers, and {workers} workers")]
+    Epochs {
+        /// Readers that [`Epochs::new`] was called with.
+        epochs: usize,
+        /// Workers.
+        workers: usize,
+    },
+    /// An address cannot be bound.
+    #[error("listen.addresses: {address} ({protocol}): {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// UDP or TCP.
+        protocol: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// A thread or its runtime could not be made.
+    #[error("worker {worker} cannot start: {source}")]
+    Thread {
+        /// Its number.
+        worker: usize,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Running workers.
+#[derive(Debug)]
+pub struct Workers {
+    threads: Vec<Running>,
+    addresses: Vec<SocketAddr>,
+}
+
+#[derive(Debug)]
+struct Running {
+    thread: JoinHandle<()>,
+    stop: Arc<Notify>,
+    counters: Arc<Counters>,
+}
+
+impl Workers {
+    /// How many workers `settings` asks for, which [`Epochs::new`] needs before [`Self::start`].
+    pub fn count(settings: &Settings) -> Result<usize, WorkerError> {
+        pin::cpus(&settings.workers).map(|cpus| cpus.len())
+    }
+
+    /// Binds every address for every worker, then starts the threads. Worker `n` is reader `n` of `epochs`, which may
+    /// have more readers than there are workers. An error leaves nothing running.
+    pub fn start<W: World + Send + Sync + 'static>(
+        settings: &Settings,
+        served: &Arc<ArcSwap<Served<W>>>,
+        epochs: &Arc<Epochs>,
+    ) -> Result<Self, WorkerError> {
+        Self::bind_and_run(settings, served, epochs, &[])
+    }
+
+    /// Starts successors on other addresses or CPUs, with epochs of their own, while these still run: an address that
+    /// both have is served all the time. Stop these afterwards.
+    pub fn succeed<W: World + Send + Sync + 'static>(
+        &self,
+        settings: &Settings,
+        served: &Arc<ArcSwap<Served<W>>>,
+        epochs: &Arc<Epochs>,
+    ) -> Result<Self, WorkerError> {
+        Self::bind_and_run(settings, served, epochs, &self.addresses)
+    }
+
+    fn bind_and_run<W: World + Send + Sync + 'static>(
+        settings: &Settings,
+        served: &Arc<ArcSwap<Served<W>>>,
+        epochs: &Arc<Epochs>,
+        ours: &[SocketAddr],
+    ) -> Result<Self, WorkerError> {
+        let cpus = pin::cpus(&settings.workers)?;
+        if epochs.len() < cpus.len() {
+            return Err(WorkerError::Epochs { epochs: epochs.len(), workers: cpus.len() });
+        }
+        let (addresses, sockets) = socket::bind(&settings.listen, &cpus, ours)?;
+        let mut workers = Self { threads: Vec::with_capacity(cpus.len()), addresses };
+        for (index, (cpu, sockets)) in cpus.into_iter().zip(sockets).enumerate() {
+            let counters = Arc::new(Counters::default());
+            let stop = Arc::new(Notify::new());
+            let parts = thread::Parts {
+                served: Arc::clone(served),
+                epochs: Arc::clone(epochs),
+                counters: Arc::clone(&counters),
+                stop: Arc::clone(&stop),
+                sockets,
+            };
+            match thread::start(index, cpu, parts) {
+                Ok(thread) => workers.threads.push(Running { thread, stop, counters }),
+                Err(source) => {
+                    workers.stop();
+                    return Err(WorkerError::Thread { worker: index, source });
+                }
+            }
+        }
+        Ok(workers)
+    }
+
+    /// The addresses as bound: those of the settings, with real ports in the place of 0.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// True without workers, which [`Self::start`] never returns.
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Every counter of all workers together.
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        let sum = |count: &Count| self.threads.iter().map(|t| t.counters.get(*count)).sum();
+        Count::ALL.iter().map(|count| (count.name(), sum(count))).collect()
+    }
+
+    /// Every counter of one worker.
+    pub fn counters_of(&self, worker: usize) -> Option<Vec<(&'static str, u64)>> {
+        self.threads.get(worker).map(|t| t.counters.snapshot())
+    }
+
+    /// Ends every worker and waits for them. Datagrams that wait at the sockets are answered first; connections are closed.
+    pub fn stop(self) {
+        for running in &self.threads {
+            running.stop.notify_one();
+        }
+        for running in self.threads {
+            if running.thread.join().is_err() {
+                tracing::error!("a worker had ended by a fault of ours");
+            }
+        }
+    }
+}

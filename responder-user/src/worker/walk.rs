@@ -1,0 +1,277 @@
+//! From zone to zone along aliases until there is an answer (RFC 1034 4.3.2).
+
+use responder_common::{
+    counters::Counter,
+    layout::{NameEntry, SET_EXTRAS_OPTIONAL},
+    limits::{MAX_NAME, MAX_NAME_WORDS},
+    lookup::{Client, World},
+    name::FoldedName,
+    reply::{A_LEN, AAAA_LEN},
+    select::{Kind, Selection},
+    wire::{rcode, rtype},
+};
+
+use super::{
+    answer::{self, AnyQuery, Known, Names, Origin, Outcome},
+    writer::{Section, Writer},
+    zone::{Authority, Lookup, RrSet, Zone},
+};
+
+/// Aliases of one reply. A loop ends here too; the asker sees it.
+const MAX_ALIASES: usize = 8;
+
+/// Type HINFO, its data of RFC 8482 4.2, and how long they hold (spec/config.md 2).
+const HINFO: u16 = 13;
+const HINFO_DATA: &[u8] = b"\x07RFC8482\x00";
+const HINFO_TTL: u32 = 3600;
+
+/// Type DS, which the zone above an apex answers (RFC 4035 3.1.4.1).
+const DS: u16 = 43;
+
+/// The zone of a name.
+enum Place<'a> {
+    Configured(&'a Zone),
+    /// A GSLB name in no configured zone, with where it begins.
+    Own(&'a NameEntry, usize),
+}
+
+struct Walk<'a, W> {
+    world: &'a W,
+    names: &'a Names,
+    qtype: u16,
+    client: Client,
+}
+
+/// What one name gave.
+enum Step {
+    /// The reply is complete, with this response code.
+    Done(u16),
+    /// The name is an alias of this one.
+    Alias(Box<[u8]>),
+}
+
+/// Answers what the table alone could not. Err: the response code of an error reply.
+pub(super) fn walk<W: World>(
+    message: &[u8],
+    query: &AnyQuery,
+    client: Client,
+    world: &W,
+    names: &Names,
+    known: Known<'_>,
+    out: &mut [u8],
+) -> Result<Outcome, u16> {
+    let limit = out.len();
+    let mut writer = Writer::new(message, query, out, limit).ok_or(rcode::SERVFAIL)?;
+    let walk = Walk { world, names, qtype: query.qtype, client };
+    let mut step = walk.step(answer::octets(&query.name), known, true, &mut writer)?;
+    let mut aliases = 1;
+    let code = loop {
+        match step {
+            Step::Done(code) => break code,
+            Step::Alias(_) if aliases >= MAX_ALIASES || writer.is_full() => break rcode::NOERROR,
+            Step::Alias(target) => step = walk.follow(&target, &mut writer)?,
+        }
+        aliases += 1;
+    };
+    let (len, truncated) = writer.finish(code);
+    Ok(Outcome::Reply { len, rcode: code, truncated, origin: Origin::Zone })
+}
+
+impl<W: World> Walk<'_, W> {
+    fn fold(&self, name: &[u8]) -> Option<FoldedName<MAX_NAME_WORDS>> {
+        FoldedName::from_wire(name, self.world.control().key()).filter(|name| name.len <= MAX_NAME)
+    }
+
+    /// The target of an alias.
+    fn follow(&self, target: &[u8], writer: &mut Writer<'_>) -> Result<Step, u16> {
+        let name = self.fold(target).ok_or(rcode::SERVFAIL)?;
+        let known = self.names.known(self.world, &name).map_err(|_| rcode::SERVFAIL)?;
+        if let Known::Entry(entry) = known {
+            match answer::answer_for(self.world, entry, self.qtype, self.client) {
+                Ok(answer) => match answer.kind {
+                    Kind::Addresses { selection, ttl, is_aaaa } => {
+                        addresses(target, &selection, ttl, is_aaaa, writer);
+                        return Ok(Step::Done(rcode::NOERROR));
+                    }
+                    Kind::NoData { soa, .. } => {
+                        let apex = target.get(usize::from(entry.apex_at)..).unwrap_or_default();
+                        self.negative(apex, &Authority::of_table(soa, apex), writer);
+                        return Ok(Step::Done(rcode::NOERROR));
+                    }
+                },
+                Err(Counter::PassOtherType) => {}
+                Err(_) => return Err(rcode::SERVFAIL),
+            }
+        }
+        self.step(answer::octets(&name), known, false, writer)
+    }
+
+    /// One name in its zone. `is_first`: it is the name that was asked for.
+    fn step(
+        &self,
+        name: &[u8],
+        known: Known<'_>,
+        is_first: bool,
+        writer: &mut Writer<'_>,
+    ) -> Result<Step, u16> {
+        let is_address = self.qtype == rtype::A || self.qtype == rtype::AAAA;
+        if matches!(known, Known::Undecided) && is_address {
+            return Err(rcode::SERVFAIL);
+        }
+        let is_known = !matches!(known, Known::No);
+        let Some(place) = self.place(name)? else {
+            return if is_first { Err(rcode::REFUSED) } else { Ok(Step::Done(rcode::NOERROR)) };
+        };
+        match place {
+            Place::Configured(zone) => Ok(self.configured(zone, name, is_known, writer)),
+            Place::Own(entry, at) => self.own(entry, name, at, is_known, writer),
+        }
+    }
+
+    /// The closest zone around a name. Ok(None): not ours.
+    fn place(&self, name: &[u8]) -> Result<Option<Place<'_>>, u16> {
+        let mut below = None;
+        for (at, zone) in self.names.zones.candidates(name) {
+            if let Some(zone) = zone {
+                if at == 0 && self.qtype == DS {
+                    below = Some(Place::Configured(zone));
+                    continue;
+                }
+                return Ok(Some(Place::Configured(zone)));
+            }
+            let suffix = self.fold(&name[at..]).ok_or(rcode::SERVFAIL)?;
+            match self.names.known(self.world, &suffix).map_err(|_| rcode::SERVFAIL)? {
+                Known::Entry(entry) if entry.apex_at == 0 => {
+                    if at == 0 && self.qtype == DS {
+                        below = Some(Place::Own(entry, at));
+                        continue;
+                    }
+                    return Ok(Some(Place::Own(entry, at)));
+                }
+                // Its zone comes with its decision.
+                Known::Undecided => return Err(rcode::SERVFAIL),
+                _ => {}
+            }
+        }
+        Ok(below)
+    }
+
+    fn configured(&self, zone: &Zone, name: &[u8], is_known: bool, writer: &mut Writer<'_>) -> Step {
+        let is_apex = name == zone.apex();
+        if self.qtype == rtype::SOA && is_apex {
+            self.soa(zone.apex(), zone.authority(), writer);
+            return Step::Done(rcode::NOERROR);
+        }
+        let lookup = zone.lookup(name, self.qtype, is_known);
+        // An alias is all there is at its name, so it stands for ANY as well (RFC 8482 4.2).
+        if self.qtype == rtype::ANY
+            && (is_known || zone.has_records(name))
+            && !matches!(lookup, Lookup::Alias(_))
+        {
+            writer.record(Section::Answer, name, HINFO, HINFO_TTL, HINFO_DATA);
+            return Step::Done(rcode::NOERROR);
+        }
+        match lookup {
+            Lookup::Records(set) => {
+                put(name, set, Section::Answer, writer);
+                if self.qtype == rtype::NS {
+                    glue(zone, set, writer);
+                }
+                Step::Done(rcode::NOERROR)
+            }
+            Lookup::Alias(set) => {
+                put(name, set, Section::Answer, writer);
+                match set.records.first() {
+                    Some(target) if self.qtype != rtype::ANY => {
+                        Step::Alias(target.to_ascii_lowercase().into())
+                    }
+                    _ => Step::Done(rcode::NOERROR),
+                }
+            }
+            Lookup::NoData => {
+                self.negative(zone.apex(), zone.authority(), writer);
+                Step::Done(rcode::NOERROR)
+            }
+            Lookup::NoName => {
+                self.negative(zone.apex(), zone.authority(), writer);
+                Step::Done(rcode::NXDOMAIN)
+            }
+        }
+    }
+
+    /// In the zone that a GSLB name is for itself: an SOA, and the addresses that the table gave already.
+    fn own(
+        &self,
+        entry: &NameEntry,
+        name: &[u8],
+        at: usize,
+        is_known: bool,
+        writer: &mut Writer<'_>,
+    ) -> Result<Step, u16> {
+        let apex = &name[at..];
+        let authority = Authority::of_table(self.world.soa(entry.soa).ok_or(rcode::SERVFAIL)?, apex);
+        match self.qtype {
+            rtype::SOA if at == 0 => self.soa(apex, &authority, writer),
+            rtype::ANY if is_known => writer.record(Section::Answer, name, HINFO, HINFO_TTL, HINFO_DATA),
+            _ => {
+                self.negative(apex, &authority, writer);
+                if !is_known && !self.names.zones.is_between(name) {
+                    return Ok(Step::Done(rcode::NXDOMAIN));
+                }
+            }
+        }
+        Ok(Step::Done(rcode::NOERROR))
+    }
+
+    fn soa(&self, apex: &[u8], authority: &Authority, writer: &mut Writer<'_>) {
+        let data = authority.data(self.world.generation());
+        writer.record(Section::Answer, apex, rtype::SOA, authority.ttl, &data);
+    }
+
+    /// The SOA that says for how long there is nothing (RFC 2308 3).
+    fn negative(&self, apex: &[u8], authority: &Authority, writer: &mut Writer<'_>) {
+        let data = authority.data(self.world.generation());
+        writer.record(Section::Authority, apex, rtype::SOA, authority.negative_ttl, &data);
+    }
+}
+
+fn put(owner: &[u8], set: &RrSet, section: Section, writer: &mut Writer<'_>) {
+    for data in &set.records {
+        writer.record(section, owner, set.rtype, set.ttl, data);
+    }
+}
+
+/// Addresses of name servers inside the zone, as far as whole sets fit.
+fn glue(zone: &Zone, servers: &RrSet, writer: &mut Writer<'_>) {
+    for server in &servers.records {
+        let server = server.to_ascii_lowercase();
+        for set in zone.addresses(&server) {
+            let mark = writer.mark();
+            if writer.is_full() {
+                return;
+            }
+            put(&server, set, Section::Additional, writer);
+            if writer.is_full() {
+                writer.rewind(mark);
+                return;
+            }
+        }
+    }
+}
+
+/// The addresses that the table selects for the target of an alias, cut as [`responder_common::reply::fit`] cuts.
+fn addresses(owner: &[u8], selection: &Selection<'_>, ttl: u32, is_aaaa: bool, writer: &mut Writer<'_>) {
+    let set = selection.set;
+    let (rtype, record_len, words) = if is_aaaa { (rtype::AAAA, AAAA_LEN, 4) } else { (rtype::A, A_LEN, 1) };
+    let mut count = u32::from(set.give);
+    if set.flags & SET_EXTRAS_OPTIONAL != 0 {
+        // The owner is written whole at most once; later ones are pointers.
+        let room = writer.room().saturating_sub(owner.len()) / record_len;
+        count = count.min(room.max(1) as u32);
+    }
+    for i in 0..count {
+        let first = selection.index(i) * words;
+        let Some(address) = set.addresses.get(first..first + words) else { return };
+        writer.record(Section::Answer, owner, rtype, ttl, bytemuck::cast_slice(address));
+    }
+}

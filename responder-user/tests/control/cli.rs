@@ -1,0 +1,117 @@
+//! The built binary: exit codes, what goes to which stream, completions.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::fake::{Daemon, golden};
+
+fn binary(socket: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_responderctl"));
+    command.arg("--socket").arg(socket);
+    command
+}
+
+fn run(socket: &Path, line: &str) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = binary(socket).args(line.split(' ')).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn commands_end_with_0_and_refusals_with_1() {
+    let daemon = Daemon::start();
+    let run = |line: &str| run(daemon.socket(), line);
+    for line in ["status", "show service", "explain www.example.com", "stats", "events", "completions bash"] {
+        let (code, stdout, stderr) = run(line);
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{line}");
+        assert!(!stdout.is_empty(), "{line}");
+        assert!(!stdout.contains('\x1b'), "{line}: no colour unless a terminal");
+    }
+    assert_eq!(run("disable service uk"), (Some(0), "service uk disabled\n".to_owned(), String::new()));
+    let (_, services, _) = run("show service");
+    assert_eq!(services.lines().count(), 8, "one record a line, no header");
+    assert!(services.contains("uk\tDISABLED\t"), "{services}");
+    let refusal = "responderctl: no service \"kk\"; `responderctl show service` lists them\n";
+    for line in ["disable service kk", "show service kk", "--output json show service kk"] {
+        assert_eq!(run(line), (Some(1), String::new(), refusal.to_owned()), "{line}");
+    }
+    let (code, stdout, stderr) = run("reload");
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        stderr,
+        "responderctl: responder.toml has 2 errors; the old configuration stays\n\
+         responder.toml:3:1: unknown key \"servr\"\nsecond\n"
+    );
+    let (code, stdout, _) = run("check /etc/good.toml");
+    assert_eq!((code, stdout.as_str()), (Some(0), "warning: mind the gap\n/etc/good.toml: valid\n"));
+    let (code, stdout, _) = run("check /etc/bad.toml");
+    assert_eq!((code, stdout.as_str()), (Some(1), "bad.toml:1:1: no\nwarning: mind the gap\n"));
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let nowhere = Path::new("/nonexistent/control.sock");
+    for line in ["", "sho", "show", "show nonsense", "explain", "force service hk sideways", "status --bogus"]
+    {
+        let (code, stdout, stderr) = run(nowhere, line);
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{line}");
+        assert!(!stderr.is_empty(), "{line}");
+    }
+    assert_eq!(run(nowhere, "--version").0, Some(0));
+}
+
+#[test]
+fn a_daemon_that_is_not_there_is_one_clear_line() {
+    let (code, stdout, stderr) = run(Path::new("/nonexistent/control.sock"), "status");
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        stderr,
+        "responderctl: cannot reach responderd at /nonexistent/control.sock: No such file or directory; \
+         is it running, and is --socket right?\n"
+    );
+}
+
+#[test]
+fn json_is_json_with_every_command() {
+    let daemon = Daemon::start();
+    for line in ["status", "show vserver www", "explain www.example.com A -v", "events -n 1", "stats"] {
+        let (code, stdout, _) = run(daemon.socket(), &format!("{line} --output json"));
+        assert_eq!(code, Some(0), "{line}");
+        serde_json::from_str::<Value>(&stdout).unwrap_or_else(|e| panic!("{line}: {e}\n{stdout}"));
+    }
+}
+
+#[test]
+fn followers_and_watchers_print_as_it_happens() {
+    let daemon = Daemon::start();
+    let start = |line: &str| {
+        let mut command = binary(daemon.socket());
+        let mut child = command.args(line.split(' ')).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        (child, lines)
+    };
+    let (mut child, mut lines) = start("events --follow --kind state --output json");
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["object"], "service hk", "the past comes first");
+    run(daemon.socket(), "disable service ru");
+    assert_eq!(next()["object"], "service ru");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (mut child, mut lines) = start("stats --watch --output json");
+    let rates = serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert!(rates["rates"]["xdp_answer_a"].as_f64().unwrap() > 0.0, "{rates}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn help_names_every_command_and_field() {
+    let (_, help, _) = run(Path::new("/x"), "--help");
+    let (_, show, _) = run(Path::new("/x"), "show --help");
+    golden("help.golden", &format!("{help}\n{show}"));
+}
