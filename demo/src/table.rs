@@ -7,13 +7,12 @@ use std::{
 
 use super::{
     DemoError, Result,
-    clients::{RATE, Summary},
+    clients::{LEAST_RATE, RATE, Summary},
     daemon::Answered,
     example::{EXAMPLE, Example},
     judge::{self, Phase},
     pool::{Expect, Pool},
     stage::Stage,
-    steps::LEAST_RATE,
 };
 
 /// One step.
