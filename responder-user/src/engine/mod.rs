@@ -56,6 +56,9 @@ pub enum EngineError {
     /// Zone files have problems; one line each.
     #[error("{}", .0.join("\n"))]
     Zones(Vec<String>),
+    /// A reload changes what only a start can set.
+    #[error("{0} cannot change while running; restart responderd, which loses no query")]
+    NeedsRestart(String),
     /// The configuration is too large.
     #[error(transparent)]
     Compile(#[from] CompileError),
@@ -115,6 +118,8 @@ pub struct Engine {
     interfaces: Vec<InterfaceStatus>,
     problems: BTreeSet<String>,
     dirty: BTreeSet<OwnerId>,
+    /// Owners whose publish failed; tried again once a second.
+    failed: BTreeSet<OwnerId>,
     /// When the earliest result that is not published yet was received.
     oldest: Option<Instant>,
     /// Owners and types without a decision.
@@ -175,6 +180,7 @@ impl Engine {
         }
         self.rates.sample(Instant::now(), self.queries());
         self.follow_interfaces();
+        self.dirty.append(&mut self.failed);
         if !self.is_ready && self.started.elapsed() >= self.plan.compiled.model.settings.warm_up {
             self.end_warm_up();
         }

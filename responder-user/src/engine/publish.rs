@@ -46,20 +46,20 @@ impl Engine {
         let generation = self.generation + 1;
         let mut outcome = Outcome::default();
         for owner in dirty {
-            if outcome.error.is_some() {
-                self.dirty.insert(owner);
-                continue;
-            }
             let mut changed = 0;
             for rtype in SIDES {
-                match self.publish_side(owner, rtype, generation) {
+                // After the first failure the others wait with it: the table is full, or worse.
+                let result = match outcome.error {
+                    None => self.publish_side(owner, rtype, generation),
+                    Some(_) => Ok(0),
+                };
+                match result {
                     Ok(references) => changed += references,
-                    Err(error) => {
-                        outcome.error = Some(error);
-                        self.dirty.insert(owner);
-                        break;
-                    }
+                    Err(error) => outcome.error = Some(error),
                 }
+            }
+            if outcome.error.is_some() {
+                self.failed.insert(owner);
             }
             outcome.references += changed;
             outcome.owners += usize::from(changed > 0);

@@ -172,8 +172,5 @@ fn refuse_what_needs_a_restart(old: &Settings, new: &Settings) -> Result<(), Eng
     if keys.is_empty() {
         return Ok(());
     }
-    Err(EngineError::Zones(vec![format!(
-        "{} cannot change while running; restart responderd",
-        keys.join(", ")
-    )]))
+    Err(EngineError::NeedsRestart(keys.join(", ")))
 }

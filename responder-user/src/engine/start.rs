@@ -161,6 +161,7 @@ impl Engine {
             interfaces: Vec::new(),
             problems: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            failed: BTreeSet::new(),
             oldest: None,
             undecided: BTreeSet::new(),
             generation,
