@@ -132,8 +132,8 @@ then what is left of Asia, then of Europe, then anything; with everything down, 
             name = example.name,
             rate = grouped(u64::from(RATE)),
         ))?;
-        write(&line(["down", "expected", "dig", "answers", "of these", "in XDP", "worker", "first"]))?;
-        write(&line(["", "", "", "since the change", "before it", "", "", "change"]))
+        write(&line(["", "", "", "answers since", "answers", "", "", "changed"]))?;
+        write(&line(["down", "expected", "dig", "the change", "before it", "in XDP", "worker", "after"]))
     }
 
     /// One step.
