@@ -82,3 +82,56 @@ fn question(message: &[u8]) -> Option<&[u8]> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUESTION: &[u8] = b"\x03WwW\x07example\x03com\0\0\x01\0\x01";
+
+    fn rules() -> Rules {
+        Rules { sites: vec![Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)], ttl: 5 }
+    }
+
+    fn query() -> Vec<u8> {
+        [b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0", QUESTION].concat()
+    }
+
+    /// An answer with a record for each last octet of an address.
+    fn answer(last_octets: &[u8]) -> Vec<u8> {
+        let head = [0x12, 0x34, 0x85, 0, 0, 1, 0, last_octets.len() as u8, 0, 0, 0, 0];
+        let record = |last: &u8| [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 5, 0, 4, 10, 77, 0, *last];
+        [&head, QUESTION, &last_octets.iter().flat_map(record).collect::<Vec<u8>>()].concat()
+    }
+
+    #[test]
+    fn the_sites_of_a_right_answer_are_known() {
+        assert_eq!(rules().sites_of(&query(), &answer(&[2])), Ok([1].into_iter().collect()));
+        assert_eq!(rules().sites_of(&query(), &answer(&[2, 1])), Ok([0, 1].into_iter().collect()));
+    }
+
+    #[test]
+    fn each_fault_is_found() {
+        let fault = |at: usize, octet: u8| {
+            let mut faulty = answer(&[2]);
+            faulty[at] = octet;
+            rules().sites_of(&query(), &faulty).expect_err("a fault")
+        };
+        assert_eq!(fault(0, 0x13), "another id");
+        assert_eq!(fault(2, 0x05), "QR is not set");
+        assert_eq!(fault(2, 0x81), "AA is not set");
+        assert_eq!(fault(2, 0x87), "TC is set");
+        assert_eq!(fault(2, 0x84), "RD is not that of the query");
+        assert_eq!(fault(3, 0x80), "RA is set");
+        assert_eq!(fault(3, 0x03), "the rcode is not NOERROR");
+        assert_eq!(fault(13, b'w'), "another question than that of the query");
+        assert_eq!(
+            fault(12 + QUESTION.len() + 9, 6),
+            "another TTL or owner: WwW.example.com. 6 IN A 10.77.0.2"
+        );
+        assert_eq!(fault(12 + QUESTION.len() + 15, 9), "10.77.0.9 is none of our services");
+        assert_eq!(rules().sites_of(&query(), &answer(&[2, 2])), Err("10.77.0.2 twice".to_owned()));
+        let short = &answer(&[2])[..40];
+        assert!(rules().sites_of(&query(), short).is_err_and(|e| e.starts_with("not well-formed")));
+    }
+}

@@ -142,3 +142,20 @@ fn with_paths(text: &str, socket: &Path, state: &Path, pins: &Path) -> Result<St
         "{EXAMPLE}: control_socket, state_dir and [xdp] must be there, once each"
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_what_the_demo_shows() {
+        let scratch = Scratch::new("demo-example").expect("a folder");
+        let example = Example::prepare(&scratch).expect("the example");
+        let labels: Vec<&str> = example.sites.iter().map(|site| site.label.as_str()).collect();
+        assert_eq!(labels, ["IN", "JPN", "HK", "UK", "RU", "EG", "SD", "ZMB"]);
+        assert_eq!(example.name, "www.example.com");
+        let loaded = config::load(&example.file).expect("valid");
+        assert_eq!(loaded.model.settings.control_socket, example.socket);
+        assert_eq!(loaded.model.settings.xdp.pin_path, scratch.pins());
+    }
+}

@@ -7,7 +7,7 @@ use responder_testbed::Scratch;
 use super::{
     DemoError, Result,
     answer::Rules,
-    clients::{self, Load, RATE},
+    clients::{self, Load},
     daemon::{Answered, Daemon},
     example::Example,
     judge::{Judge, Phase},
@@ -201,6 +201,3 @@ fn row_faults(row: &Row, is_changed: bool) -> Vec<String> {
 fn sites_seen(phase: &Phase) -> impl Iterator<Item = usize> {
     phase.by_site().iter().enumerate().filter(|(_, count)| **count > 0).map(|(site, _)| site)
 }
-
-/// The rate below which the load is not what it says.
-pub const LEAST_RATE: f64 = RATE as f64 * 0.95;

@@ -7,13 +7,12 @@ use std::{
 
 use super::{
     DemoError, Result,
-    clients::{RATE, Summary},
+    clients::{LEAST_RATE, RATE, Summary},
     daemon::Answered,
     example::{EXAMPLE, Example},
     judge::{self, Phase},
     pool::{Expect, Pool},
     stage::Stage,
-    steps::LEAST_RATE,
 };
 
 /// One step.
@@ -133,8 +132,8 @@ then what is left of Asia, then of Europe, then anything; with everything down, 
             name = example.name,
             rate = grouped(u64::from(RATE)),
         ))?;
-        write(&line(["down", "expected", "dig", "answers", "of these", "in XDP", "worker", "first"]))?;
-        write(&line(["", "", "", "since the change", "before it", "", "", "change"]))
+        write(&line(["", "", "", "answers since", "answers", "", "", "changed"]))?;
+        write(&line(["down", "expected", "dig", "the change", "before it", "in XDP", "worker", "after"]))
     }
 
     /// One step.
