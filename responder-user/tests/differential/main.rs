@@ -11,7 +11,12 @@ mod support;
 
 mod generate;
 
-use std::{net::IpAddr, thread, time::Instant};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    thread,
+    time::Instant,
+};
 
 use generate::{Generator, SHAPES};
 use lab::{
@@ -23,12 +28,13 @@ use lab::{
     run::{MOST, Runner, Verdict},
     world,
 };
-use responder_common::{
-    limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS},
-    lookup::{self, Client, World},
-    parse, reply,
+use responder_user::{
+    publish::world::{Reader, set_reader},
+    worker::{
+        Names, Outcome, Transport, Zones,
+        answer::{self, Origin},
+    },
 };
-use responder_user::publish::world::{Reader, set_reader};
 
 /// Differences that are allowed. There are none.
 const ALLOWED: [&str; 0] = [];
@@ -46,32 +52,18 @@ struct Tally {
     different: Vec<String>,
 }
 
-fn client_of(address: IpAddr) -> Client {
-    match address {
-        IpAddr::V4(a) => Client::V4(a.to_bits()),
-        IpAddr::V6(a) => Client::V6(a.octets()),
+/// A worker's reply to what the program passes: silence for responses and less than a header, else a response.
+fn is_sound(message: &[u8], outcome: Outcome, out: &[u8]) -> Result<(), String> {
+    let deserves_silence = message.len() < 12 || message[2] & 0x80 != 0;
+    match outcome {
+        Outcome::Silent if deserves_silence => Ok(()),
+        Outcome::Reply { len, .. }
+            if !deserves_silence && len >= 12 && out[..2] == message[..2] && out[2] & 0x80 != 0 =>
+        {
+            Ok(())
+        }
+        outcome => Err(format!("a worker: {outcome:?} to {message:02x?}")),
     }
-}
-
-/// A worker's way to a reply for a name of the table: the shared functions with all the room that the maps have.
-fn worker_reply(message: &[u8], client: IpAddr, world: &Reader, out: &mut [u8]) -> Option<usize> {
-    let query = parse::parse::<[u8], MAX_NAME_WORDS>(message, world.control().key()).ok()?;
-    let answer =
-        lookup::answer::<_, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS>(world, &query, client_of(client)).ok()?;
-    let shape = reply::fit(&query, &answer, reply::udp_limit(&query));
-    out.get_mut(..query.question_end)?.copy_from_slice(&message[..query.question_end]);
-    let out = out.get_mut(..shape.len)?;
-    reply::write::<[u8], MAX_NAME_WORDS, MAX_POOL, SOA_WORDS>(out, &query, &answer, shape)?;
-    Some(shape.len)
-}
-
-/// True if the shared code answers within the bounds of the program.
-fn is_fast(message: &[u8], client: IpAddr, world: &Reader) -> bool {
-    let Ok(query) = parse::parse::<[u8], FAST_NAME_WORDS>(message, world.control().key()) else {
-        return false;
-    };
-    let client = client_of(client);
-    lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(world, &query, client).is_ok()
 }
 
 /// One thread on one CPU: its rotation counters and those of the kernel there go in step.
@@ -80,6 +72,8 @@ struct Side<'a> {
     world: &'a Reader,
     /// Whose rotation counters follow the kernel's, and whose do not matter.
     readers: (usize, usize),
+    /// What workers know beside the table.
+    beside: &'a Names,
     names: &'a [Vec<u8>],
 }
 
@@ -105,6 +99,12 @@ impl Side<'_> {
         tally
     }
 
+    /// What a worker does with a message.
+    fn worker(&self, message: &[u8], client: IpAddr, out: &mut [u8]) -> Outcome {
+        let client = SocketAddr::new(client, 40_000);
+        answer::reply(message, Transport::Udp, client, self.world, self.beside, out)
+    }
+
     fn judge(
         &self,
         frame: &[u8],
@@ -122,8 +122,11 @@ impl Side<'_> {
                 tally.answered += 1;
                 read::check_frame(frame, out)?;
                 set_reader(self.readers.0);
-                let len = worker_reply(&frame[dns], client, self.world, expected)
-                    .ok_or("the program answers, the worker does not")?;
+                let outcome = self.worker(&frame[dns], client, expected);
+                let Outcome::Reply { len, rcode: 0, truncated: false, origin: Origin::Table } = outcome
+                else {
+                    return Err(format!("the program answers, a worker: {outcome:?}"));
+                };
                 let said = read::message(out)?;
                 if said != &expected[..len] {
                     return Err(format!("program {said:02x?}\n  worker  {:02x?}", &expected[..len]));
@@ -145,11 +148,11 @@ impl Side<'_> {
                 (tally.passed, tally.messages) = (tally.passed + 1, tally.messages + 1);
                 set_reader(self.readers.1);
                 let message = &frame[dns];
-                worker_reply(message, client, self.world, expected);
-                if is_fast(message, client, self.world) {
+                if self.world.aside().verdict(message, client).is_answer() {
                     return Err("the program passes what it could have answered".to_owned());
                 }
-                Ok(())
+                let outcome = self.worker(message, client, expected);
+                is_sound(message, outcome, expected)
             }
             (verdict, fate) => Err(format!("{verdict:?}, but the headers say {fate:?}")),
         }
@@ -161,7 +164,10 @@ fn the_program_and_a_worker_give_the_same_octets() {
     let total: u64 = if std::env::var_os("RESPONDER_FULL").is_some() { 10_000_000 } else { 1_000_000 };
     let mut lab = Lab::open("differential", world::model(), &world::snapshot);
     let names: Vec<Vec<u8>> = lab.compiled.model.domains.iter().map(|d| d.name.wire().to_vec()).collect();
-    let cpus = thread::available_parallelism().map_or(1, usize::from).min(4);
+    let long = lab.compiled.names.long.iter().map(|(name, entry)| (name.wire().into(), *entry)).collect();
+    let zones = Zones::load(&lab.compiled.model).expect("zones without files");
+    let beside = Names { long: Arc::new(long), zones: Arc::new(zones), ..Names::default() };
+    let cpus = lab::cpus().len().min(4);
     let reader = lab.writer().reader(cpus * 2);
     let before = lab.counters();
     let begin = Instant::now();
@@ -170,7 +176,8 @@ fn the_program_and_a_worker_give_the_same_octets() {
         let threads: Vec<_> = (0..cpus)
             .map(|cpu| {
                 let readers = (cpu, cpus + cpu);
-                let side = Side { runner: lab.runner(), world: &reader, readers, names: &names };
+                let side =
+                    Side { runner: lab.runner(), world: &reader, readers, beside: &beside, names: &names };
                 scope.spawn(move || {
                     pin_to(cpu);
                     side.compare(0x5eed_0000 + cpu as u64, share)

@@ -18,7 +18,7 @@ pub mod world;
 use std::{
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
 };
@@ -28,7 +28,7 @@ use aya::{
     util::nr_cpus,
 };
 use nix::{
-    sched::{CpuSet, sched_setaffinity},
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
     unistd::{Pid, geteuid},
 };
 use responder_common::{counters::Counter, layout::Interface};
@@ -63,10 +63,19 @@ pub fn need_root() {
     assert!(geteuid().is_root(), "this test loads an XDP program and needs root: sudo -E cargo xtask test");
 }
 
-/// Keeps this thread on one CPU: per-CPU counters stay in step.
-pub fn pin_to(cpu: usize) {
+/// The CPUs that this process may use, as they were before any thread was pinned.
+pub fn cpus() -> &'static [usize] {
+    static CPUS: OnceLock<Vec<usize>> = OnceLock::new();
+    CPUS.get_or_init(|| {
+        let all = sched_getaffinity(Pid::this()).expect("sched_getaffinity");
+        (0..CpuSet::count()).filter(|cpu| all.is_set(*cpu).unwrap_or(false)).collect()
+    })
+}
+
+/// Keeps this thread on one CPU, the `nth` of those there are: per-CPU counters stay in step.
+pub fn pin_to(nth: usize) {
     let mut set = CpuSet::new();
-    set.set(cpu).expect("a CPU number below 1024");
+    set.set(cpus()[nth]).expect("a CPU number below 1024");
     sched_setaffinity(Pid::from_raw(0), &set).expect("sched_setaffinity");
 }
 
