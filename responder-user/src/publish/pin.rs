@@ -7,7 +7,8 @@
 //! ```
 
 use std::{
-    fs, io,
+    fs::{self, File, TryLockError},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -68,6 +69,17 @@ impl Pins {
     /// Pin of a map.
     pub fn map(&self, world: u32, map: &str) -> PathBuf {
         self.world(world).join(map)
+    }
+
+    /// Keeps other daemons away from the pins, as long as the file is open.
+    pub fn lock(&self) -> Result<File, PublishError> {
+        let failed = |source| PublishError::Pin { path: self.folder.clone(), source };
+        let folder = File::open(&self.folder).map_err(failed)?;
+        match folder.try_lock() {
+            Ok(()) => Ok(folder),
+            Err(TryLockError::WouldBlock) => Err(PublishError::InUse { path: self.folder.clone() }),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
     }
 
     fn world(&self, world: u32) -> PathBuf {
