@@ -1,6 +1,10 @@
 //! The XDP program: loaded from the embedded object over pinned maps, attached to interfaces by pinned links.
 
-use std::{collections::BTreeMap, io, path::Path};
+use std::{
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use aya::{
     Ebpf, EbpfLoader,
@@ -250,15 +254,22 @@ fn state(name: &str) -> Result<Option<(AttachedMode, u32)>, PublishError> {
     })
 }
 
+/// How long a program of ours may stay on its interface after its pin was removed: the kernel takes it off later.
+const LEAVING: Duration = Duration::from_secs(2);
+
 /// Err if the interface carries an XDP program; call it where none of ours is.
 pub fn refuse_foreign(name: &str) -> Result<(), PublishError> {
-    let Some((_, id)) = state(name)? else { return Ok(()) };
-    let names: BTreeMap<u32, String> = aya::programs::loaded_programs()
-        .flatten()
-        .map(|info| (info.id(), info.name_as_str().unwrap_or_default().to_owned()))
-        .collect();
-    let program = names.get(&id).cloned().unwrap_or_default();
-    Err(PublishError::Foreign { interface: name.to_owned(), program, id })
+    let deadline = Instant::now() + LEAVING;
+    loop {
+        let Some((_, id)) = state(name)? else { return Ok(()) };
+        let mut programs = aya::programs::loaded_programs().flatten();
+        let program = programs.find(|info| info.id() == id);
+        let program = program.and_then(|p| p.name_as_str().map(str::to_owned)).unwrap_or_default();
+        if program != PROGRAM || Instant::now() >= deadline {
+            return Err(PublishError::Foreign { interface: name.to_owned(), program, id });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The world whose maps the program of a pinned link uses.
