@@ -172,21 +172,16 @@ impl Program {
     pub fn attach(&mut self, pins: &Pins, name: &str, mode: XdpMode) -> Result<AttachedMode, PublishError> {
         let pin = pins.link(name);
         if pin.exists() {
-            match self.replace(&pin) {
-                Ok(()) if state(name)?.is_some() => {
-                    return Ok(state(name)?.map_or(AttachedMode::Other, |(m, _)| m));
-                }
-                result => {
-                    let why =
-                        result.err().map_or_else(|| "its interface is gone".to_owned(), |e| e.to_string());
-                    tracing::warn!(
-                        interface = name,
-                        why,
-                        "the pinned link is of no use any more: attaching anew"
-                    );
-                    remove_file(&pin)?;
-                }
-            }
+            let why = match self.replace(&pin) {
+                Ok(()) => match state(name)? {
+                    Some((attached, _)) if fits(attached, mode) => return Ok(attached),
+                    Some((attached, _)) => format!("its mode is {}", attached.name()),
+                    None => "its interface is gone".to_owned(),
+                },
+                Err(error) => error.to_string(),
+            };
+            tracing::warn!(interface = name, why, "the pinned link is of no use any more: attaching anew");
+            remove_file(&pin)?;
         }
         refuse_foreign(name)?;
         let tries: &[(Flag, &'static str)] = match mode {
@@ -243,6 +238,15 @@ fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp, PublishError> {
         .ok_or_else(|| PublishError::Program(format!("the object has no program {PROGRAM}")))?
         .try_into()
         .map_err(|e: aya::programs::ProgramError| PublishError::Program(chain(&e)))
+}
+
+/// True if a program that is attached like this is attached as demanded.
+fn fits(attached: AttachedMode, mode: XdpMode) -> bool {
+    match mode {
+        XdpMode::Native => attached != AttachedMode::Generic,
+        XdpMode::Generic => attached != AttachedMode::Native,
+        XdpMode::Auto | XdpMode::Off => true,
+    }
 }
 
 fn state(name: &str) -> Result<Option<(AttachedMode, u32)>, PublishError> {
