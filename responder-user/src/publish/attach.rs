@@ -54,13 +54,14 @@ impl Program {
     /// Loads the program over fresh maps of these sizes, pinned as a new world.
     pub fn create(pins: &Pins, sizes: &Sizes, classes: &Classes) -> Result<Self, PublishError> {
         let world = pins.make_world()?;
-        let loaded = Self::load(pins, world, Some((sizes, classes)));
-        if loaded.is_err() {
+        let made = Self::load(pins, world, Some((sizes, classes))).and_then(|mut program| {
+            program.fill_class6(classes)?;
+            Ok(program)
+        });
+        if made.is_err() {
             pins.remove_world(world)?;
         }
-        let mut program = loaded?;
-        program.fill_class6(classes)?;
-        Ok(program)
+        made
     }
 
     /// Loads the program of this daemon over the pinned maps of a world.

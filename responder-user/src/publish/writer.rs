@@ -59,6 +59,8 @@ pub struct Writer {
     pins: Option<Pins>,
     attached: Vec<Attached>,
     workers_done: WorkersDone,
+    /// The world answers somewhere, so its pins are of use to the next daemon.
+    is_in_force: bool,
     /// Held: the pins have one writer.
     _lock: Option<File>,
 }
@@ -79,18 +81,25 @@ impl Writer {
         if let Some(pins) = &pins {
             foreign_check(pins, settings)?;
             if let Some((lane, start)) = adopt(pins, compiled, settings, &workers_done)? {
+                let pins = Some(pins.clone());
                 return Ok((
-                    Self { lane, pins: Some(pins.clone()), attached, workers_done, _lock: lock },
+                    Self { lane, pins, attached, workers_done, is_in_force: true, _lock: lock },
                     start,
                 ));
             }
         }
         match fresh(pins.as_ref(), settings, compiled, &workers_done, 0) {
-            Ok(lane) => Ok((Self { lane, pins, attached, workers_done, _lock: lock }, Start::Fresh)),
+            Ok(lane) => Ok((
+                Self { lane, pins, attached, workers_done, is_in_force: false, _lock: lock },
+                Start::Fresh,
+            )),
             Err(error) if settings.xdp.mode == XdpMode::Auto && pins.is_some() => {
                 tracing::warn!(%error, "XDP is not possible: stepping down to sockets only");
                 let lane = fresh(None, settings, compiled, &workers_done, 0)?;
-                Ok((Self { lane, pins: None, attached, workers_done, _lock: lock }, Start::Fresh))
+                Ok((
+                    Self { lane, pins: None, attached, workers_done, is_in_force: false, _lock: lock },
+                    Start::Fresh,
+                ))
             }
             Err(error) => Err(error),
         }
@@ -127,7 +136,10 @@ impl Writer {
         let mut attached = Vec::new();
         for name in &settings.xdp.interfaces {
             let mode = match program.attach(pins, name, settings.xdp.mode) {
-                Ok(mode) => Some(mode.name()),
+                Ok(mode) => {
+                    self.is_in_force = true;
+                    Some(mode.name())
+                }
                 Err(error @ PublishError::Foreign { .. }) => return Err(error),
                 Err(error) if settings.xdp.mode == XdpMode::Auto => {
                     tracing::warn!(interface = name, %error, "XDP is not possible on this interface: sockets answer");
@@ -213,6 +225,15 @@ impl Writer {
                 Ok(())
             }
             (OnExit::Detach, None) => Ok(()),
+        }
+    }
+}
+
+/// A start that failed leaves no world behind.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.is_in_force {
+            self.discard(&self.lane);
         }
     }
 }
