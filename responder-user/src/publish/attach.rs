@@ -1,6 +1,7 @@
 //! The XDP program: loaded from the embedded object over pinned maps, attached to interfaces by pinned links.
 
 use std::{
+    hash::{DefaultHasher, Hash, Hasher},
     io,
     path::Path,
     time::{Duration, Instant},
@@ -10,7 +11,7 @@ use aya::{
     Ebpf, EbpfLoader,
     maps::{LpmTrie, Map, MapData, PerCpuArray, lpm_trie::Key},
     programs::{
-        Xdp, XdpMode as Flag,
+        ProgramInfo, Xdp, XdpMode as Flag,
         links::{FdLink, PinnedLink},
         xdp::XdpLink,
     },
@@ -39,6 +40,9 @@ pub struct Program {
     world: u32,
     /// Log records of a debug build of the object; the ordinary one has none.
     log: Option<EbpfLogger<&'static dyn log::Log>>,
+    is_loaded: bool,
+    /// The same program over the same maps, loaded and pinned by a former daemon: nothing has to be verified again.
+    kept: Option<u32>,
 }
 
 /// What one CPU counted; Pod for the kernel's per-CPU array.
@@ -56,6 +60,7 @@ impl Program {
         let world = pins.make_world()?;
         let made = Self::load(pins, world, Some((sizes, classes))).and_then(|mut program| {
             program.fill_class6(classes)?;
+            program.make_sure_loaded(pins)?;
             Ok(program)
         });
         if made.is_err() {
@@ -64,7 +69,8 @@ impl Program {
         made
     }
 
-    /// Loads the program of this daemon over the pinned maps of a world.
+    /// The program of this daemon over the pinned maps of a world. Where a former daemon has loaded the same one, it is
+    /// loaded again only if an interface turns out not to have it: the verifier takes most of the time of a start.
     pub fn over(pins: &Pins, world: u32) -> Result<Self, PublishError> {
         if let Some(missing) = WORLD_MAPS.iter().find(|map| !pins.map(world, map).exists()) {
             let source = io::Error::from(io::ErrorKind::NotFound);
@@ -92,9 +98,21 @@ impl Program {
                 .map_max_entries("CLASS6", classes.v6.len().max(1) as u32);
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| PublishError::Program(chain(&e)))?;
-        xdp(&mut ebpf)?.load().map_err(|e| PublishError::Program(chain(&e)))?;
         let log = EbpfLogger::init(&mut ebpf).ok();
-        Ok(Self { ebpf, world, log })
+        let kept = kept_program(&ebpf, &pins.program(world, object_hash()));
+        Ok(Self { ebpf, world, log, is_loaded: false, kept })
+    }
+
+    /// Loads the program and pins it for the next daemon.
+    fn make_sure_loaded(&mut self, pins: &Pins) -> Result<(), PublishError> {
+        if self.is_loaded {
+            return Ok(());
+        }
+        self.xdp()?;
+        let pin = pins.program(self.world, object_hash());
+        remove_file(&pin)?;
+        let pinned = xdp(&mut self.ebpf)?.pin(&pin);
+        pinned.map_err(|e| PublishError::Pin { path: pin, source: root_cause(&e) })
     }
 
     fn fill_class6(&mut self, classes: &Classes) -> Result<(), PublishError> {
@@ -114,9 +132,19 @@ impl Program {
         self.world
     }
 
-    /// The loaded program, for BPF_PROG_TEST_RUN.
+    /// The program, loaded.
     pub fn xdp(&mut self) -> Result<&mut Xdp, PublishError> {
-        xdp(&mut self.ebpf)
+        let program = xdp(&mut self.ebpf)?;
+        if !self.is_loaded {
+            program.load().map_err(|e| PublishError::Program(chain(&e)))?;
+            self.is_loaded = true;
+        }
+        Ok(program)
+    }
+
+    /// Removes the pins of programs that were replaced.
+    pub fn remove_other_pins(&self, pins: &Pins) -> Result<(), PublishError> {
+        pins.remove_other_programs(self.world, object_hash())
     }
 
     /// Hands the program's log records on.
@@ -173,7 +201,7 @@ impl Program {
     pub fn attach(&mut self, pins: &Pins, name: &str, mode: XdpMode) -> Result<AttachedMode, PublishError> {
         let pin = pins.link(name);
         if pin.exists() {
-            let why = match self.replace(&pin) {
+            let why = match self.replace(pins, &pin) {
                 Ok(()) => match state(name)? {
                     Some((attached, _)) if fits(attached, mode) => return Ok(attached),
                     Some((attached, _)) => format!("its mode is {}", attached.name()),
@@ -185,6 +213,7 @@ impl Program {
             remove_file(&pin)?;
         }
         refuse_foreign(name)?;
+        self.make_sure_loaded(pins)?;
         let tries: &[(Flag, &'static str)] = match mode {
             XdpMode::Native => &[(Flag::Driver, "native")],
             XdpMode::Generic => &[(Flag::Skb, "generic")],
@@ -206,7 +235,7 @@ impl Program {
         Err(last.unwrap_or_else(|| PublishError::Program("XDP is off".to_owned())))
     }
 
-    fn replace(&mut self, pin: &Path) -> Result<(), PublishError> {
+    fn replace(&mut self, pins: &Pins, pin: &Path) -> Result<(), PublishError> {
         let failed = |call| {
             move |e: &(dyn std::error::Error + 'static)| PublishError::Bpf {
                 call,
@@ -215,7 +244,13 @@ impl Program {
             }
         };
         let link = PinnedLink::from_pin(pin).map_err(|e| failed("BPF_OBJ_GET")(&e))?;
-        let link = XdpLink::try_from(FdLink::from(link)).map_err(|e| failed("link type")(&e))?;
+        let link = FdLink::from(link);
+        let attached = link.info().map_err(|e| failed("BPF_OBJ_GET_INFO_BY_FD")(&e))?.program_id();
+        if self.kept == Some(attached) {
+            return Ok(());
+        }
+        self.make_sure_loaded(pins)?;
+        let link = XdpLink::try_from(link).map_err(|e| failed("link type")(&e))?;
         let program = xdp(&mut self.ebpf)?;
         let id = program.attach_to_link(link).map_err(|e| failed("BPF_LINK_UPDATE")(&e))?;
         // The pin keeps the link; our descriptor is not needed.
@@ -239,6 +274,26 @@ fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp, PublishError> {
         .ok_or_else(|| PublishError::Program(format!("the object has no program {PROGRAM}")))?
         .try_into()
         .map_err(|e: aya::programs::ProgramError| PublishError::Program(chain(&e)))
+}
+
+/// Which object a pinned program came from.
+fn object_hash() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    OBJECT.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The id of a pinned program, if it works on the maps that are open here: a map that was lost is made anew.
+fn kept_program(ebpf: &Ebpf, pin: &Path) -> Option<u32> {
+    let program = ProgramInfo::from_pin(pin).ok()?;
+    let used = program.map_ids().ok().flatten()?;
+    let has = |name: &str| match ebpf.map(name) {
+        Some(Map::Array(data) | Map::PerCpuArray(data)) => {
+            data.info().is_ok_and(|info| used.contains(&info.id()))
+        }
+        _ => false,
+    };
+    (has("CONTROL") && has(SHARED_MAP)).then(|| program.id())
 }
 
 /// True if a program that is attached like this is attached as demanded.

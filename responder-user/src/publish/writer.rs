@@ -161,6 +161,7 @@ impl Writer {
                 pins.remove_world(world)?;
             }
         }
+        program.remove_other_pins(pins)?;
         self.attached = attached;
         Ok(())
     }
