@@ -3,10 +3,15 @@
 //! Needs root (network namespaces, XDP), `ip`, `dig` and `kdig`; `cargo xtask setup` installs the tools. A test that
 //! lacks something fails and says what. With `RESPONDER_FULL=1` the long runs have their full length.
 
+mod adoption;
 mod bed;
 mod daemon;
 mod dns;
+mod exit;
 mod health;
+mod load;
+mod pins;
+mod reload;
 mod tagged;
 mod text;
 mod vectors;
