@@ -5,12 +5,14 @@
 
 mod adoption;
 mod bed;
+mod contract;
 mod daemon;
 mod dns;
 mod exit;
 mod health;
 mod load;
 mod pins;
+mod reaction;
 mod reload;
 mod tagged;
 mod text;
