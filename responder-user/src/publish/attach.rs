@@ -1,12 +1,17 @@
 //! The XDP program: loaded from the embedded object over pinned maps, attached to interfaces by pinned links.
 
-use std::{collections::BTreeMap, io, path::Path};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use aya::{
     Ebpf, EbpfLoader,
     maps::{LpmTrie, Map, MapData, PerCpuArray, lpm_trie::Key},
     programs::{
-        Xdp, XdpMode as Flag,
+        ProgramInfo, Xdp, XdpMode as Flag,
         links::{FdLink, PinnedLink},
         xdp::XdpLink,
     },
@@ -35,6 +40,9 @@ pub struct Program {
     world: u32,
     /// Log records of a debug build of the object; the ordinary one has none.
     log: Option<EbpfLogger<&'static dyn log::Log>>,
+    is_loaded: bool,
+    /// The same program over the same maps, loaded and pinned by a former daemon: nothing has to be verified again.
+    kept: Option<u32>,
 }
 
 /// What one CPU counted; Pod for the kernel's per-CPU array.
@@ -50,16 +58,19 @@ impl Program {
     /// Loads the program over fresh maps of these sizes, pinned as a new world.
     pub fn create(pins: &Pins, sizes: &Sizes, classes: &Classes) -> Result<Self, PublishError> {
         let world = pins.make_world()?;
-        let loaded = Self::load(pins, world, Some((sizes, classes)));
-        if loaded.is_err() {
+        let made = Self::load(pins, world, Some((sizes, classes))).and_then(|mut program| {
+            program.fill_class6(classes)?;
+            program.make_sure_loaded(pins)?;
+            Ok(program)
+        });
+        if made.is_err() {
             pins.remove_world(world)?;
         }
-        let mut program = loaded?;
-        program.fill_class6(classes)?;
-        Ok(program)
+        made
     }
 
-    /// Loads the program of this daemon over the pinned maps of a world.
+    /// The program of this daemon over the pinned maps of a world. Where a former daemon has loaded the same one, it is
+    /// loaded again only if an interface turns out not to have it: the verifier takes most of the time of a start.
     pub fn over(pins: &Pins, world: u32) -> Result<Self, PublishError> {
         if let Some(missing) = WORLD_MAPS.iter().find(|map| !pins.map(world, map).exists()) {
             let source = io::Error::from(io::ErrorKind::NotFound);
@@ -87,9 +98,21 @@ impl Program {
                 .map_max_entries("CLASS6", classes.v6.len().max(1) as u32);
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| PublishError::Program(chain(&e)))?;
-        xdp(&mut ebpf)?.load().map_err(|e| PublishError::Program(chain(&e)))?;
         let log = EbpfLogger::init(&mut ebpf).ok();
-        Ok(Self { ebpf, world, log })
+        let kept = kept_program(&ebpf, &pins.program(world, object_hash()));
+        Ok(Self { ebpf, world, log, is_loaded: false, kept })
+    }
+
+    /// Loads the program and pins it for the next daemon.
+    fn make_sure_loaded(&mut self, pins: &Pins) -> Result<(), PublishError> {
+        if self.is_loaded {
+            return Ok(());
+        }
+        self.xdp()?;
+        let pin = pins.program(self.world, object_hash());
+        remove_file(&pin)?;
+        let pinned = xdp(&mut self.ebpf)?.pin(&pin);
+        pinned.map_err(|e| PublishError::Pin { path: pin, source: root_cause(&e) })
     }
 
     fn fill_class6(&mut self, classes: &Classes) -> Result<(), PublishError> {
@@ -109,9 +132,19 @@ impl Program {
         self.world
     }
 
-    /// The loaded program, for BPF_PROG_TEST_RUN.
+    /// The program, loaded.
     pub fn xdp(&mut self) -> Result<&mut Xdp, PublishError> {
-        xdp(&mut self.ebpf)
+        let program = xdp(&mut self.ebpf)?;
+        if !self.is_loaded {
+            program.load().map_err(|e| PublishError::Program(chain(&e)))?;
+            self.is_loaded = true;
+        }
+        Ok(program)
+    }
+
+    /// Removes the pins of programs that were replaced.
+    pub fn remove_other_pins(&self, pins: &Pins) -> Result<(), PublishError> {
+        pins.remove_other_programs(self.world, object_hash())
     }
 
     /// Hands the program's log records on.
@@ -168,23 +201,19 @@ impl Program {
     pub fn attach(&mut self, pins: &Pins, name: &str, mode: XdpMode) -> Result<AttachedMode, PublishError> {
         let pin = pins.link(name);
         if pin.exists() {
-            match self.replace(&pin) {
-                Ok(()) if state(name)?.is_some() => {
-                    return Ok(state(name)?.map_or(AttachedMode::Other, |(m, _)| m));
-                }
-                result => {
-                    let why =
-                        result.err().map_or_else(|| "its interface is gone".to_owned(), |e| e.to_string());
-                    tracing::warn!(
-                        interface = name,
-                        why,
-                        "the pinned link is of no use any more: attaching anew"
-                    );
-                    remove_file(&pin)?;
-                }
-            }
+            let why = match self.replace(pins, &pin) {
+                Ok(()) => match state(name)? {
+                    Some((attached, _)) if fits(attached, mode) => return Ok(attached),
+                    Some((attached, _)) => format!("its mode is {}", attached.name()),
+                    None => "its interface is gone".to_owned(),
+                },
+                Err(error) => error.to_string(),
+            };
+            tracing::warn!(interface = name, why, "the pinned link is of no use any more: attaching anew");
+            remove_file(&pin)?;
         }
         refuse_foreign(name)?;
+        self.make_sure_loaded(pins)?;
         let tries: &[(Flag, &'static str)] = match mode {
             XdpMode::Native => &[(Flag::Driver, "native")],
             XdpMode::Generic => &[(Flag::Skb, "generic")],
@@ -206,7 +235,7 @@ impl Program {
         Err(last.unwrap_or_else(|| PublishError::Program("XDP is off".to_owned())))
     }
 
-    fn replace(&mut self, pin: &Path) -> Result<(), PublishError> {
+    fn replace(&mut self, pins: &Pins, pin: &Path) -> Result<(), PublishError> {
         let failed = |call| {
             move |e: &(dyn std::error::Error + 'static)| PublishError::Bpf {
                 call,
@@ -215,7 +244,13 @@ impl Program {
             }
         };
         let link = PinnedLink::from_pin(pin).map_err(|e| failed("BPF_OBJ_GET")(&e))?;
-        let link = XdpLink::try_from(FdLink::from(link)).map_err(|e| failed("link type")(&e))?;
+        let link = FdLink::from(link);
+        let attached = link.info().map_err(|e| failed("BPF_OBJ_GET_INFO_BY_FD")(&e))?.program_id();
+        if self.kept == Some(attached) {
+            return Ok(());
+        }
+        self.make_sure_loaded(pins)?;
+        let link = XdpLink::try_from(link).map_err(|e| failed("link type")(&e))?;
         let program = xdp(&mut self.ebpf)?;
         let id = program.attach_to_link(link).map_err(|e| failed("BPF_LINK_UPDATE")(&e))?;
         // The pin keeps the link; our descriptor is not needed.
@@ -241,6 +276,35 @@ fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp, PublishError> {
         .map_err(|e: aya::programs::ProgramError| PublishError::Program(chain(&e)))
 }
 
+/// Which object a pinned program came from.
+fn object_hash() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    OBJECT.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The id of a pinned program, if it works on the maps that are open here: a map that was lost is made anew.
+fn kept_program(ebpf: &Ebpf, pin: &Path) -> Option<u32> {
+    let program = ProgramInfo::from_pin(pin).ok()?;
+    let used = program.map_ids().ok().flatten()?;
+    let has = |name: &str| match ebpf.map(name) {
+        Some(Map::Array(data) | Map::PerCpuArray(data)) => {
+            data.info().is_ok_and(|info| used.contains(&info.id()))
+        }
+        _ => false,
+    };
+    (has("CONTROL") && has(SHARED_MAP)).then(|| program.id())
+}
+
+/// True if a program that is attached like this is attached as demanded.
+fn fits(attached: AttachedMode, mode: XdpMode) -> bool {
+    match mode {
+        XdpMode::Native => attached != AttachedMode::Generic,
+        XdpMode::Generic => attached != AttachedMode::Native,
+        XdpMode::Auto | XdpMode::Off => true,
+    }
+}
+
 fn state(name: &str) -> Result<Option<(AttachedMode, u32)>, PublishError> {
     let index = interface::named(name)?.index;
     interface::xdp_on(index).map_err(|source| PublishError::Bpf {
@@ -250,15 +314,22 @@ fn state(name: &str) -> Result<Option<(AttachedMode, u32)>, PublishError> {
     })
 }
 
+/// How long a program of ours may stay on its interface after its pin was removed: the kernel takes it off later.
+const LEAVING: Duration = Duration::from_secs(2);
+
 /// Err if the interface carries an XDP program; call it where none of ours is.
 pub fn refuse_foreign(name: &str) -> Result<(), PublishError> {
-    let Some((_, id)) = state(name)? else { return Ok(()) };
-    let names: BTreeMap<u32, String> = aya::programs::loaded_programs()
-        .flatten()
-        .map(|info| (info.id(), info.name_as_str().unwrap_or_default().to_owned()))
-        .collect();
-    let program = names.get(&id).cloned().unwrap_or_default();
-    Err(PublishError::Foreign { interface: name.to_owned(), program, id })
+    let deadline = Instant::now() + LEAVING;
+    loop {
+        let Some((_, id)) = state(name)? else { return Ok(()) };
+        let mut programs = aya::programs::loaded_programs().flatten();
+        let program = programs.find(|info| info.id() == id);
+        let program = program.and_then(|p| p.name_as_str().map(str::to_owned)).unwrap_or_default();
+        if program != PROGRAM || Instant::now() >= deadline {
+            return Err(PublishError::Foreign { interface: name.to_owned(), program, id });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The world whose maps the program of a pinned link uses.

@@ -68,6 +68,14 @@ pub enum PublishError {
         /// Reason.
         source: io::Error,
     },
+    /// Another daemon uses the pins.
+    #[error(
+        "xdp.pin_path: another responderd is in charge of {path}; stop it, or give this one another xdp.pin_path"
+    )]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The path for pins is not on a BPF file system.
     #[error("xdp.pin_path: {path} is not on a BPF file system; mount one: mount -t bpf bpf /sys/fs/bpf")]
     NotBpffs {

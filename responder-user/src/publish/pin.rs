@@ -4,10 +4,12 @@
 //! <pin_path>/v1/PER_CPU              counters, shared by all worlds
 //! <pin_path>/v1/link-<interface>     removing this file takes the program off the interface
 //! <pin_path>/v1/world-<n>/<MAP>      the maps of one world
+//! <pin_path>/v1/world-<n>/program-*  the program over them, by the hash of the object that it came from
 //! ```
 
 use std::{
-    fs, io,
+    fs::{self, File, TryLockError},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -32,6 +34,9 @@ pub const WORLD_MAPS: [&str; 10] = [
 
 /// Map that all worlds share.
 pub const SHARED_MAP: &str = "PER_CPU";
+
+/// Begins the names of programs' pins.
+const PROGRAM_PREFIX: &str = "program-";
 
 /// The folder of this layout version.
 #[derive(Clone, Debug)]
@@ -68,6 +73,33 @@ impl Pins {
     /// Pin of a map.
     pub fn map(&self, world: u32, map: &str) -> PathBuf {
         self.world(world).join(map)
+    }
+
+    /// Pin of the program that an object with this hash gave.
+    pub fn program(&self, world: u32, object: u64) -> PathBuf {
+        self.world(world).join(format!("{PROGRAM_PREFIX}{object:016x}"))
+    }
+
+    /// Removes the pins of programs from other objects.
+    pub fn remove_other_programs(&self, world: u32, object: u64) -> Result<(), PublishError> {
+        let own = self.program(world, object);
+        for entry in fs::read_dir(self.world(world)).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(PROGRAM_PREFIX) && entry.path() != own {
+                remove_file(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps other daemons away from the pins, as long as the file is open.
+    pub fn lock(&self) -> Result<File, PublishError> {
+        let failed = |source| PublishError::Pin { path: self.folder.clone(), source };
+        let folder = File::open(&self.folder).map_err(failed)?;
+        match folder.try_lock() {
+            Ok(()) => Ok(folder),
+            Err(TryLockError::WouldBlock) => Err(PublishError::InUse { path: self.folder.clone() }),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
     }
 
     fn world(&self, world: u32) -> PathBuf {

@@ -1,6 +1,6 @@
 //! The writer: one world in force, in the kernel's maps or in plain memory, and the flip to the next one.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{fs::File, net::SocketAddr, sync::Arc};
 
 use super::{
     PublishError,
@@ -59,6 +59,10 @@ pub struct Writer {
     pins: Option<Pins>,
     attached: Vec<Attached>,
     workers_done: WorkersDone,
+    /// The world answers somewhere, so its pins are of use to the next daemon.
+    is_in_force: bool,
+    /// Held: the pins have one writer.
+    _lock: Option<File>,
 }
 
 /// A world that is filled but not in force yet.
@@ -72,20 +76,30 @@ impl Writer {
         compiled: &Compiled,
         workers_done: WorkersDone,
     ) -> Result<(Self, Start), PublishError> {
-        let pins = open_pins(settings)?;
+        let (pins, lock) = open_pins(settings)?.unzip();
         let attached = Vec::new();
         if let Some(pins) = &pins {
             foreign_check(pins, settings)?;
             if let Some((lane, start)) = adopt(pins, compiled, settings, &workers_done)? {
-                return Ok((Self { lane, pins: Some(pins.clone()), attached, workers_done }, start));
+                let pins = Some(pins.clone());
+                return Ok((
+                    Self { lane, pins, attached, workers_done, is_in_force: true, _lock: lock },
+                    start,
+                ));
             }
         }
         match fresh(pins.as_ref(), settings, compiled, &workers_done, 0) {
-            Ok(lane) => Ok((Self { lane, pins, attached, workers_done }, Start::Fresh)),
+            Ok(lane) => Ok((
+                Self { lane, pins, attached, workers_done, is_in_force: false, _lock: lock },
+                Start::Fresh,
+            )),
             Err(error) if settings.xdp.mode == XdpMode::Auto && pins.is_some() => {
                 tracing::warn!(%error, "XDP is not possible: stepping down to sockets only");
                 let lane = fresh(None, settings, compiled, &workers_done, 0)?;
-                Ok((Self { lane, pins: None, attached, workers_done }, Start::Fresh))
+                Ok((
+                    Self { lane, pins: None, attached, workers_done, is_in_force: false, _lock: lock },
+                    Start::Fresh,
+                ))
             }
             Err(error) => Err(error),
         }
@@ -122,7 +136,10 @@ impl Writer {
         let mut attached = Vec::new();
         for name in &settings.xdp.interfaces {
             let mode = match program.attach(pins, name, settings.xdp.mode) {
-                Ok(mode) => Some(mode.name()),
+                Ok(mode) => {
+                    self.is_in_force = true;
+                    Some(mode.name())
+                }
                 Err(error @ PublishError::Foreign { .. }) => return Err(error),
                 Err(error) if settings.xdp.mode == XdpMode::Auto => {
                     tracing::warn!(interface = name, %error, "XDP is not possible on this interface: sockets answer");
@@ -144,6 +161,7 @@ impl Writer {
                 pins.remove_world(world)?;
             }
         }
+        program.remove_other_pins(pins)?;
         self.attached = attached;
         Ok(())
     }
@@ -212,6 +230,15 @@ impl Writer {
     }
 }
 
+/// A start that failed leaves no world behind.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.is_in_force {
+            self.discard(&self.lane);
+        }
+    }
+}
+
 impl Next {
     /// Publishes into the prepared world.
     pub fn publish(&mut self, side: Side, columns: &Columns, generation: u64) -> Result<usize, PublishError> {
@@ -226,16 +253,18 @@ impl Next {
 
 /// The pins, if XDP is wanted and a BPF file system is there; else what a former daemon pinned is removed, so that it
 /// does not go on answering beside us.
-fn open_pins(settings: &Settings) -> Result<Option<Pins>, PublishError> {
+fn open_pins(settings: &Settings) -> Result<Option<(Pins, File)>, PublishError> {
     let xdp = &settings.xdp;
     if xdp.mode == XdpMode::Off || xdp.interfaces.is_empty() {
         if xdp.pin_path.exists() {
-            Pins::open(&xdp.pin_path)?.remove()?;
+            let pins = Pins::open(&xdp.pin_path)?;
+            let _lock = pins.lock()?;
+            pins.remove()?;
         }
         return Ok(None);
     }
     match Pins::open(&xdp.pin_path) {
-        Ok(pins) => Ok(Some(pins)),
+        Ok(pins) => pins.lock().map(|lock| Some((pins, lock))),
         Err(error) if xdp.mode == XdpMode::Auto => {
             tracing::warn!(%error, "XDP is not possible: stepping down to sockets only");
             Ok(None)

@@ -1,0 +1,172 @@
+//! A new configuration under load: no query lost, and all or nothing (spec/reliability.md T-C9).
+
+use std::{thread, time::Duration};
+
+use nix::sys::signal::Signal;
+use responder_user::control::client::ClientError;
+
+use crate::{
+    bed::Bed,
+    daemon::Daemon,
+    dns::{self, A},
+    is_full,
+    load::{self, Load},
+    pins::link_id,
+    say, text,
+};
+
+/// Rounds of the normal run and of the long one; each has four good files and two bad ones.
+fn rounds() -> u32 {
+    if is_full() { 500 } else { 10 }
+}
+
+/// The same numbers as the base, more names.
+fn more_names(base: &str) -> String {
+    (0..200).fold(base.to_owned(), |all, i| all + &text::domain(&format!("x{i}.example.com"), "s1"))
+}
+
+/// Other weights: the same owners and classes, other rings.
+fn other_weights(base: &str) -> String {
+    let changed = base.replace(r#"["p1", "p2"]"#, r#"[{ name = "p1", weight = 3 }, "p2"]"#);
+    assert_ne!(changed, base);
+    changed
+}
+
+/// A policy splits the clients: other classes, so a second world and one flip.
+fn more_classes(base: &str) -> String {
+    base.to_owned() + &text::policy("10.53.0.0/24")
+}
+
+/// Four faults in one file.
+fn bad(base: &str) -> String {
+    let domains = text::domain("a..b", "s1") + &text::domain("fine.example.com", "nobody");
+    base.to_owned() + &domains.replace("ttl = 5\n\n[[", "ttl = \"long\"\n\n[[") + "[nonsense]\nkey = 1\n"
+}
+
+#[test]
+fn reloads_under_load_lose_nothing_and_bad_files_change_nothing() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "on_exit = \"keep\"") + &text::stable() + &text::flapping();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    let link = link_id(&bed);
+    let socket = dns::socket(&bed);
+    let load = Load::start(&bed, load::stable().into_iter().chain(load::flapping()).collect(), 4_000);
+    let rcode_of = |name: &str| dns::ask(&socket, name, A).rcode;
+    for _ in 0..rounds() {
+        bed.write("responder.toml", &more_names(&base));
+        daemon.reload().expect("more names");
+        assert_eq!(rcode_of("x7.example.com"), 0);
+        bed.write("responder.toml", &bad(&base));
+        let generation = daemon.status()["generation"].clone();
+        let Err(ClientError::Refused(refusal)) = daemon.reload() else { panic!("a bad file is refused") };
+        assert_bad(&refusal.details);
+        assert_eq!(daemon.status()["generation"], generation);
+        assert_eq!(rcode_of("x7.example.com"), 0, "the old answers stay");
+        bed.write("responder.toml", &other_weights(&base));
+        daemon.reload().expect("other weights");
+        assert_eq!(rcode_of("x7.example.com"), 3, "the names are gone");
+        bed.write("responder.toml", &more_classes(&base));
+        daemon.reload().expect("another world");
+        bed.write("responder.toml", "this is no TOML");
+        assert!(daemon.reload().is_err());
+        bed.write("responder.toml", &base);
+        daemon.reload().expect("the first file");
+    }
+    let totals = load.stop();
+    totals.assert_clean(1_000, "reload");
+    assert_eq!(link_id(&bed), link, "the same link all the time");
+    say!("reload: {} good and {} bad files, {} queries, 0 lost", rounds() * 4, rounds() * 2, totals.sent);
+}
+
+/// Every problem of [`bad`] with its place.
+fn assert_bad(details: &[String]) {
+    let all = details.join("\n");
+    assert!(details.len() >= 4, "every problem is listed: {all}");
+    for part in ["a..b", "nobody", "ttl", "nonsense"] {
+        let line = details.iter().find(|line| line.contains(part));
+        let line = line.unwrap_or_else(|| panic!("{part}: not said: {all}"));
+        let place = line.split_once("responder.toml:").expect("the file").1;
+        let numbers: Vec<&str> = place.split(':').take(2).collect();
+        assert!(numbers.iter().all(|n| n.parse::<u32>().is_ok()), "line and column: {line}");
+    }
+}
+
+#[test]
+fn sighup_reads_the_file_again_and_says_what_is_wrong() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "on_exit = \"keep\"") + &text::stable() + &text::flapping();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    let socket = dns::socket(&bed);
+    let load = Load::start(&bed, load::stable(), 2_000);
+    bed.write("responder.toml", &more_names(&base));
+    daemon.signal(Signal::SIGHUP);
+    daemon.wait_line("read again", |line| line.contains("configuration read again: 210 names"));
+    assert_eq!(dns::ask(&socket, "x199.example.com", A).answers, 1);
+    bed.write("responder.toml", &bad(&base));
+    daemon.signal(Signal::SIGHUP);
+    daemon.wait_line("refused", |line| line.contains("the new configuration is refused"));
+    daemon.wait_line("the last problem", |line| line.contains("nonsense"));
+    assert_eq!(dns::ask(&socket, "x199.example.com", A).answers, 1, "the old answers stay");
+    thread::sleep(Duration::from_millis(100));
+    load.stop().assert_clean(100, "SIGHUP");
+}
+
+#[test]
+fn orders_of_operators_outlive_a_reload() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "") + &text::stable() + &text::flapping();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    let socket = dns::socket(&bed);
+    daemon.ctl_ok(&["disable", "service", "p1"]);
+    daemon.force("p3", responder_user::control::command::ForceState::Down);
+    for text in [more_names(&base), more_classes(&base)] {
+        bed.write("responder.toml", &text);
+        daemon.reload().expect("a good file");
+        for (name, left) in [("f1.example.com", "198.51.100.2"), ("f2.example.com", "198.51.100.4")] {
+            for _ in 0..8 {
+                assert_eq!(dns::ask(&socket, name, A).addresses[0].to_string(), left);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_needs_a_restart_is_refused_by_name() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "mode = \"native\"") + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    bed.write("responder.toml", &base.replace("\"native\"", "\"generic\""));
+    let Err(ClientError::Refused(refusal)) = daemon.reload() else { panic!("xdp.mode cannot change") };
+    assert!(refusal.details.join("\n").contains("xdp.mode"), "{refusal:?}");
+    assert_eq!(dns::ask(&dns::socket(&bed), "s1.example.com", A).answers, 1);
+}
+
+#[test]
+fn listening_addresses_change_with_a_reload() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "") + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    let load = Load::start(&bed, load::stable(), 2_000);
+    bed.write(
+        "responder.toml",
+        &base.replace("\"[2001:db8:53::1]:53\"", "\"[2001:db8:53::1]:53\", \"10.53.0.1:5353\""),
+    );
+    daemon.reload().expect("one more address");
+    let socket = dns::socket_from(&bed, "10.53.0.2:0", "10.53.0.1:5353");
+    assert_eq!(dns::ask(&socket, "s1.example.com", A).answers, 1);
+    let six = dns::socket_from(&bed, "[2001:db8:53::2]:0", "[2001:db8:53::1]:53");
+    assert_eq!(dns::ask(&six, "s1.example.com", A).answers, 1);
+    let before = daemon.stats()["xdp_pass_not_listening"];
+    bed.write("responder.toml", &base);
+    daemon.reload().expect("the first file");
+    let query = dns::query(1, "s1.example.com", A);
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert_eq!(dns::exchange(&socket, &query), None, "nobody listens there any more");
+    assert!(daemon.stats()["xdp_pass_not_listening"] > before);
+    load.stop().assert_clean(100, "listen.addresses");
+}
