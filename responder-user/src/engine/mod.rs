@@ -174,7 +174,7 @@ impl Engine {
 
     /// Once a second.
     fn tick(&mut self) {
-        self.writer.world_mut().beat();
+        self.writer.beat();
         if let Some(program) = self.writer.program_mut() {
             program.flush_log();
         }

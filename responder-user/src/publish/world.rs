@@ -28,6 +28,7 @@ use responder_common::{
 use super::{
     PublishError,
     grace::Reclaimer,
+    region::Region,
     table::{Memory, Sizes, Table},
 };
 use crate::{
@@ -208,11 +209,7 @@ impl World {
 
     /// A sign of life for `xdp.max_stale`.
     pub fn beat(&mut self) {
-        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
-        if let Ok(now) = now {
-            let nanoseconds = now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64;
-            self.word(offset_of!(Control, heartbeat)).store(nanoseconds, Ordering::Release);
-        }
+        beat(self.word(offset_of!(Control, heartbeat)));
     }
 
     /// Follows addresses, interfaces and the staleness limit. A row that changes its address is unused in between.
@@ -277,6 +274,20 @@ impl World {
     }
 }
 
+/// Gives a sign of life for a world that is still in force while the next one waits for its answers.
+pub fn beat_old(control: &Region<Control>) {
+    if let Some(word) = control.word(0, offset_of!(Control, heartbeat) / 8) {
+        beat(word);
+    }
+}
+
+fn beat(word: &AtomicU64) {
+    if let Ok(now) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC) {
+        let nanoseconds = now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64;
+        word.store(nanoseconds, Ordering::Release);
+    }
+}
+
 fn content_hash(set: &AnswerSet) -> u64 {
     let mut hasher = DefaultHasher::new();
     let plain = AnswerSet { generation: 0, made_for: 0, ..*set };
@@ -293,7 +304,7 @@ fn store_words<T: bytemuck::Pod>(words: &[AtomicU64], value: &T) {
 
 /// Fills the DIR-24-8 table. Nobody reads it yet.
 fn fill_classes(memory: &Memory, classes: &Classes) {
-    let set = |region: &super::region::Region<u64>, element: u32, lane: u32, number: u32| {
+    let set = |region: &Region<u64>, element: u32, lane: u32, number: u32| {
         if let Some(word) = region.word(element, 0) {
             let shift = lane * 16;
             let old = word.load(Ordering::Relaxed) & !(0xffff << shift);

@@ -2,14 +2,18 @@
 
 use std::{fs::File, net::SocketAddr, sync::Arc};
 
+use aya::maps::MapData;
+use responder_common::layout::Control;
+
 use super::{
     PublishError,
     attach::{self, Program},
     grace::{KernelGrace, Reclaimer},
     interface::{self, HostInterface},
     pin::{Pins, remove_file},
+    region::Region,
     table::Memory,
-    world::{Reader, Surroundings, World, sizes},
+    world::{self, Reader, Surroundings, World, sizes},
 };
 use crate::{
     compile::{Columns, Compiled, number::Side},
@@ -59,6 +63,8 @@ pub struct Writer {
     pins: Option<Pins>,
     attached: Vec<Attached>,
     workers_done: WorkersDone,
+    /// Control words of a former daemon's world with other numbers, which answers until ours is attached.
+    old: Option<Region<Control>>,
     /// The world answers somewhere, so its pins are of use to the next daemon.
     is_in_force: bool,
     /// Held: the pins have one writer.
@@ -83,21 +89,22 @@ impl Writer {
             if let Some((lane, start)) = adopt(pins, compiled, settings, &workers_done)? {
                 let pins = Some(pins.clone());
                 return Ok((
-                    Self { lane, pins, attached, workers_done, is_in_force: true, _lock: lock },
+                    Self { lane, pins, attached, workers_done, old: None, is_in_force: true, _lock: lock },
                     start,
                 ));
             }
         }
+        let old = pins.as_ref().and_then(old_control);
         match fresh(pins.as_ref(), settings, compiled, &workers_done, 0) {
             Ok(lane) => Ok((
-                Self { lane, pins, attached, workers_done, is_in_force: false, _lock: lock },
+                Self { lane, pins, attached, workers_done, old, is_in_force: false, _lock: lock },
                 Start::Fresh,
             )),
             Err(error) if settings.xdp.mode == XdpMode::Auto && pins.is_some() => {
                 tracing::warn!(%error, "XDP is not possible: stepping down to sockets only");
                 let lane = fresh(None, settings, compiled, &workers_done, 0)?;
                 Ok((
-                    Self { lane, pins: None, attached, workers_done, is_in_force: false, _lock: lock },
+                    Self { lane, pins: None, attached, workers_done, old, is_in_force: false, _lock: lock },
                     Start::Fresh,
                 ))
             }
@@ -113,6 +120,14 @@ impl Writer {
     /// The world in force, to write.
     pub fn world_mut(&mut self) -> &mut World {
         &mut self.lane.world
+    }
+
+    /// A sign of life for `xdp.max_stale`, in every world that answers.
+    pub fn beat(&mut self) {
+        self.lane.world.beat();
+        if let Some(old) = &self.old {
+            world::beat_old(old);
+        }
     }
 
     /// The program, in the kernel lane.
@@ -162,6 +177,7 @@ impl Writer {
             }
         }
         program.remove_other_pins(pins)?;
+        self.old = None;
         self.attached = attached;
         Ok(())
     }
@@ -271,6 +287,12 @@ fn open_pins(settings: &Settings) -> Result<Option<(Pins, File)>, PublishError> 
         }
         Err(error) => Err(error),
     }
+}
+
+/// The control words of the world that answers now.
+fn old_control(pins: &Pins) -> Option<Region<Control>> {
+    let map = MapData::from_pin(pins.map(attach::live_world(pins)?, "CONTROL")).ok()?;
+    Region::of_map("CONTROL", &map).ok()
 }
 
 fn foreign_check(pins: &Pins, settings: &Settings) -> Result<(), PublishError> {

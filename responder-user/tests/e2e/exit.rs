@@ -10,7 +10,7 @@ use responder_common::{counters::Counter, layout::LAYOUT_VERSION, layout::PerCpu
 
 use crate::{
     bed::Bed,
-    daemon::{Daemon, PATIENCE},
+    daemon::{Daemon, PATIENCE, Start},
     dns::{self, A},
     load::{self, Load},
     pins::{link_id, live_program, xdp_of},
@@ -111,4 +111,29 @@ fn max_stale_passes_queries_up_and_a_restart_answers_again() {
     assert_eq!(after["xdp_answer_a"] - before["xdp_answer_a"], 20, "from XDP again");
     assert_eq!(after["xdp_pass_stale"], before["xdp_pass_stale"]);
     say!("max_stale = 2s: passed up {:.1} s after kill -9", stale.as_secs_f64());
+}
+
+#[test]
+fn a_world_that_waits_to_be_replaced_does_not_go_stale() {
+    let bed = Bed::new();
+    let xdp = "on_exit = \"keep\"\nmax_stale = \"2s\"";
+    let old = text::head(&bed, xdp) + &text::stable();
+    let config = bed.write("responder.toml", &old);
+    Daemon::start(&bed, &config).stop();
+    // The new world has a name that is decided after five seconds only: much later than max_stale.
+    let slow = "[[monitor]]\nname = \"slow\"\ntype = \"tcp\"\ninterval = \"10s\"\ntimeout = \"5s\"\n\n"
+        .to_owned()
+        + &text::service("slow", "10.53.0.99").replace("port = 80", "port = 80\nmonitors = [\"slow\"]")
+        + &text::vserver("slow", &["slow"], "");
+    bed.write("responder.toml", &(old + &slow));
+    let daemon = Start::new(&bed, &config).spawn();
+    daemon.wait_line("a new world", |line| line.contains("a new world"));
+    // What had gone stale before may need a moment until it is alive again.
+    thread::sleep(Duration::from_millis(1200));
+    let before = daemon.stats();
+    let load = Load::start(&bed, load::stable(), 500);
+    let ready = daemon.wait_ready();
+    load.stop().assert_clean(100, "while the new world waits");
+    assert!(ready > Duration::from_millis(2500), "ready after {ready:?}: nothing could go stale");
+    assert_eq!(daemon.stats()["xdp_pass_stale"], before["xdp_pass_stale"], "nothing went stale");
 }
