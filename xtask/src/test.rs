@@ -34,7 +34,7 @@ pub fn run(options: &Options) -> Result {
 /// cargo test is enough: a fresh machine has it.
 fn tests(options: &Options) -> Result {
     let mut cargo = command::cargo();
-    cargo.args(["test", "--workspace"]).args(&options.filter);
+    cargo.args(["test", "--workspace", "--no-fail-fast"]).args(&options.filter);
     if options.full {
         cargo.env("RESPONDER_FULL", "1");
     }
