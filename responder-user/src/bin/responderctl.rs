@@ -12,7 +12,6 @@ use responder_user::control::{
     Command, Refusal,
     cli::{Action, Cli, Output},
     client::{Client, ClientError, News},
-    command::CheckReport,
     events::rfc3339,
     render::{self, Style},
 };
@@ -65,20 +64,37 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), Failure> {
-    let Some(command) = cli.action.command() else {
-        if let Action::Completions { shell } = cli.action {
-            let mut out = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "responderctl", &mut out);
-            io::stdout().write_all(&out)?;
-        }
-        return Ok(());
-    };
+    let Some(command) = cli.action.command() else { return aside(cli) };
     let mut client = Client::connect(&cli.socket)?;
     match cli.action {
         Action::Events { follow: true, .. } => follow(cli, &mut client, &command),
         Action::Stats { watch: true } => watch(cli, &mut client, &command),
         _ => once(cli, &mut client, &command),
     }
+}
+
+/// What needs no daemon.
+fn aside(cli: &Cli) -> Result<(), Failure> {
+    match &cli.action {
+        Action::Completions { shell } => {
+            let mut out = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "responderctl", &mut out);
+            io::stdout().write_all(&out)?;
+        }
+        Action::Check { file } => {
+            let report = responder_user::engine::check(file);
+            let text = match cli.output {
+                Output::Json => render::pretty(&serde_json::to_value(&report).map_err(|e| Failure::say(&e))?),
+                Output::Text => render::check(&report),
+            };
+            io::stdout().write_all(text.as_bytes())?;
+            if !report.errors.is_empty() {
+                return Err(Failure::Told);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn once(cli: &Cli, client: &mut Client, command: &Command) -> Result<(), Failure> {
@@ -88,13 +104,7 @@ fn once(cli: &Cli, client: &mut Client, command: &Command) -> Result<(), Failure
         Output::Text => text(&cli.action, &value),
     };
     io::stdout().write_all(text.as_bytes())?;
-    let refused =
-        matches!(cli.action, Action::Check { .. }) && report(&value).is_none_or(|r| !r.errors.is_empty());
-    if refused { Err(Failure::Told) } else { Ok(()) }
-}
-
-fn report(value: &Value) -> Option<CheckReport> {
-    serde_json::from_value(value.clone()).ok()
+    Ok(())
 }
 
 fn text(action: &Action, value: &Value) -> String {
@@ -107,11 +117,11 @@ fn text(action: &Action, value: &Value) -> String {
             value.as_array().into_iter().flatten().map(|e| render::event(style, e)).collect()
         }
         Action::Stats { .. } => render::stats(style, value),
-        Action::Check { .. } => report(value).map_or_else(|| render::pretty(value), |r| render::check(&r)),
         Action::Enable { .. }
         | Action::Disable { .. }
         | Action::Force { .. }
         | Action::Reload
+        | Action::Check { .. }
         | Action::Completions { .. } => render::done(value),
     }
 }

@@ -7,7 +7,10 @@ use std::{
 };
 
 use clap::Parser;
-use responder_user::engine::{self, Engine, Prepared};
+use responder_user::{
+    control::render,
+    engine::{self, Engine, Prepared},
+};
 use tracing_subscriber::EnvFilter;
 
 /// Answers DNS queries for GSLB names, and decides what the answers are.
@@ -40,19 +43,9 @@ fn main() -> ExitCode {
 
 /// Problems go to stdout; warnings alone are no failure.
 fn check(config: &Path) -> ExitCode {
-    match engine::check(config) {
-        Ok(warnings) => {
-            for warning in &warnings {
-                println!("{warning}");
-            }
-            eprintln!("{}: can be started", config.display());
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            println!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    let report = engine::check(config);
+    print!("{}", render::problems(&report));
+    if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn run(config: &Path) -> Result<(), Box<dyn std::error::Error>> {

@@ -147,13 +147,12 @@ impl Action {
             Self::Disable { kind, name } => Command::Disable { kind, name },
             Self::Force { kind, name, state } => Command::Force { kind, name, state },
             Self::Reload => Command::Reload,
-            Self::Check { file } => Command::Check { file: std::path::absolute(&file).unwrap_or(file) },
             Self::Events { follow, kind, last } => {
                 let last = last.or((!follow).then_some(100));
                 Command::Events { follow, kind, last }
             }
             Self::Stats { .. } => Command::Stats,
-            Self::Completions { .. } => return None,
+            Self::Check { .. } | Self::Completions { .. } => return None,
         })
     }
 }

@@ -88,7 +88,7 @@ impl Client {
 
     /// Sends a command and waits for its result.
     pub fn call(&mut self, command: &Command) -> Result<Value, ClientError> {
-        let slow = matches!(command, Command::Reload | Command::Check { .. });
+        let slow = matches!(command, Command::Reload);
         self.send(command, Some(if slow { LONG_PATIENCE } else { PATIENCE }))?;
         match self.receive()? {
             Reply::Ok(value) => Ok(value),

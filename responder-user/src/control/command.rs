@@ -51,11 +51,6 @@ pub enum Command {
     },
     /// Reads the configuration file again.
     Reload,
-    /// Validates a file; changes nothing.
-    Check {
-        /// Absolute path, read by the daemon.
-        file: PathBuf,
-    },
     /// What happened.
     Events {
         /// Go on with what happens.

@@ -1,15 +1,15 @@
 //! Commands of operators.
 
-use std::{net::IpAddr, path::Path, time::Instant};
+use std::{net::IpAddr, time::Instant};
 
 use responder_common::counters::Counter;
 use serde_json::{Map, Value, json};
 
-use super::{Engine, EngineError, start};
+use super::Engine;
 use crate::{
     control::{
         Command, Done, EventKind, Queries, Refusal, Request, View,
-        command::{CheckReport, ForceKind, ForceState, SwitchKind},
+        command::{ForceKind, ForceState, SwitchKind},
         explain::{self, Lanes},
         show,
         target::{self, Target},
@@ -33,7 +33,6 @@ impl Engine {
             Command::Disable { kind, name } => self.switch(*kind, name, false).map(|done| json!(done)),
             Command::Force { kind, name, state } => self.force(*kind, name, *state).map(|done| json!(done)),
             Command::Reload => self.reload().map(|done| json!(done)),
-            Command::Check { file } => Ok(json!(check(file))),
             Command::Events { kind, last, .. } => Ok(self.events.to_value(*kind, *last)),
             Command::Status => self.viewed(|view| Ok(view::status(view))),
             Command::Stats => self.viewed(|view| Ok(view::stats(view))),
@@ -238,14 +237,4 @@ impl Engine {
             warnings: Vec::new(),
         }
     }
-}
-
-/// Validates a file as a start would.
-fn check(file: &Path) -> CheckReport {
-    let (errors, warnings) = match start::check(file) {
-        Ok(warnings) => (Vec::new(), warnings),
-        Err(EngineError::Zones(problems)) => (problems, Vec::new()),
-        Err(error) => (error.to_string().lines().map(str::to_owned).collect(), Vec::new()),
-    };
-    CheckReport { file: file.to_owned(), errors, warnings }
 }

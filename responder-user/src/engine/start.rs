@@ -15,7 +15,7 @@ use super::{AllEpochs, Engine, EngineError, Orders, Plan, publish::Latency, work
 use crate::{
     compile::{Compiled, name::StaticTypes},
     config::{self, Loaded},
-    control::{EventKind, Events, NameIndex, RateMeter, Server},
+    control::{EventKind, Events, NameIndex, RateMeter, Server, command::CheckReport},
     decide::{ServiceState, Snapshot, VserverState},
     health::{Health, Scheduler},
     model::{DnsName, Model, RecordType, ServiceId},
@@ -71,11 +71,17 @@ impl Prepared {
     }
 }
 
-/// Validates a file as a start would. Ok: the warnings.
-pub fn check(path: &Path) -> Result<Vec<String>, EngineError> {
-    let plan = Plan::read(path)?;
-    let zones = plan.zones.warnings().iter().map(|warning| format!("warning: {warning}"));
-    Ok(plan.warnings.iter().map(|problem| format!("warning: {problem}")).chain(zones).collect())
+/// Validates a file as a start would. Takes as long as reading it does, and needs no daemon.
+pub fn check(path: &Path) -> CheckReport {
+    let mut report = CheckReport { file: path.to_owned(), errors: Vec::new(), warnings: Vec::new() };
+    match Plan::read(path) {
+        Ok(plan) => {
+            report.warnings = plan.warnings.iter().map(ToString::to_string).collect();
+            report.warnings.extend_from_slice(plan.zones.warnings());
+        }
+        Err(error) => report.errors = error.to_string().lines().map(str::to_owned).collect(),
+    }
+    report
 }
 
 /// The snapshot that health and the operators' orders give. Where `is_settled`, an address that no check has decided

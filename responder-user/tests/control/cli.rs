@@ -47,10 +47,26 @@ fn commands_end_with_0_and_refusals_with_1() {
         "responderctl: responder.toml has 2 errors; the old configuration stays\n\
          responder.toml:3:1: unknown key \"servr\"\nsecond\n"
     );
-    let (code, stdout, _) = run("check /etc/good.toml");
-    assert_eq!((code, stdout.as_str()), (Some(0), "warning: mind the gap\n/etc/good.toml: valid\n"));
-    let (code, stdout, _) = run("check /etc/bad.toml");
-    assert_eq!((code, stdout.as_str()), (Some(1), "bad.toml:1:1: no\nwarning: mind the gap\n"));
+}
+
+#[test]
+fn a_file_is_checked_without_a_daemon() {
+    let nowhere = Path::new("/nonexistent/control.sock");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("responder.toml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let (code, stdout, stderr) = run(nowhere, &format!("check {}", file.display()));
+        (code, stdout.replace(&file.display().to_string(), "FILE"), stderr)
+    };
+    let good = "[listen]\naddresses = [\"127.0.0.1:5300\"]\n";
+    assert_eq!(check(good), (Some(0), "FILE: valid\n".to_owned(), String::new()));
+    let (code, stdout, _) = check(&format!("{good}[metrics]\nlisten = \"127.0.0.1:9153\"\n"));
+    assert_eq!((code, stdout.lines().count()), (Some(0), 2), "{stdout}");
+    assert!(stdout.starts_with("warning: FILE:"), "{stdout}");
+    let (code, stdout, _) = check("[listne]\n");
+    assert_eq!(code, Some(1));
+    assert!(stdout.contains("FILE:1:2: listne"), "{stdout}");
 }
 
 #[test]

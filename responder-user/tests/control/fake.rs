@@ -13,7 +13,7 @@ use responder_user::{
     control::{
         Command, Done, EventKind, Events, InterfaceStatus, NameIndex, Queries, Rates, Refusal, Request,
         Server, View,
-        command::{CheckReport, ForceState},
+        command::ForceState,
         explain::{self, Lanes},
         show, target,
         target::Target,
@@ -138,12 +138,6 @@ impl World {
                 message: "responder.toml has 2 errors; the old configuration stays".to_owned(),
                 details: vec!["responder.toml:3:1: unknown key \"servr\"".to_owned(), "second".to_owned()],
             }),
-            Command::Check { file } => {
-                let bad = file.to_string_lossy().contains("bad");
-                let errors = if bad { vec!["bad.toml:1:1: no".to_owned()] } else { Vec::new() };
-                let report = CheckReport { file, errors, warnings: vec!["mind the gap".to_owned()] };
-                Ok(serde_json::to_value(report).unwrap())
-            }
             Command::Events { kind, last, .. } => Ok(self.events.to_value(kind, last)),
             Command::Stats => {
                 self.counters[0].1 += 500;

@@ -109,11 +109,16 @@ pub fn done(value: &Value) -> String {
     lines(std::iter::once(clean(&done.message)).chain(warnings(&done.warnings)))
 }
 
-/// `check`: every problem, errors first.
+/// `check`: every problem, errors first; of a valid file that it is.
 pub fn check(report: &CheckReport) -> String {
     let valid = format!("{}: valid", clean(&report.file.display().to_string()));
+    problems(report) + &lines(report.errors.is_empty().then_some(valid).into_iter())
+}
+
+/// Every problem, errors first.
+pub fn problems(report: &CheckReport) -> String {
     let errors = report.errors.iter().map(|e| clean(e));
-    lines(errors.chain(warnings(&report.warnings)).chain(report.errors.is_empty().then_some(valid)))
+    lines(errors.chain(warnings(&report.warnings)))
 }
 
 fn warnings(list: &[String]) -> impl Iterator<Item = String> {
