@@ -21,6 +21,7 @@ pub mod counters;
 pub mod edns;
 pub mod layout;
 pub mod limits;
+pub mod load;
 pub mod lookup;
 pub mod name;
 pub mod parse;
