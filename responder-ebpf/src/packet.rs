@@ -108,6 +108,15 @@ impl Scratch {
         (Self(&raw mut cpu.scratch), cpu)
     }
 
+    /// No word, for messages that are only read.
+    ///
+    /// # Safety
+    /// [`Self::forget`] is not called.
+    #[inline(always)]
+    pub const unsafe fn none() -> Self {
+        Self(core::ptr::null_mut())
+    }
+
     /// Sends a value through map memory, where the verifier does not follow it.
     #[inline(always)]
     pub fn forget(self, value: usize) -> usize {

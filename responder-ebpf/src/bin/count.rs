@@ -13,7 +13,7 @@ use responder_common::{
     load::{DIGITS_AT, DNS_AT, Load, QUESTION_TAIL, REPLIES, Reply, UDP_AT, digits, ttl},
     wire::Source,
 };
-use responder_ebpf::packet::{Frame, Message};
+use responder_ebpf::packet::{Frame, Message, Scratch};
 
 /// Declared to the kernel.
 #[unsafe(link_section = "license")]
@@ -70,7 +70,8 @@ fn check(frame: &Frame, load: &Load) -> Option<Reply> {
     let number = u32::from(u16::from_be(head as u16)) | (u32::from(port & 0xff) << 16);
     let (word, count) = digits(number);
     let count = (count & 7) as usize;
-    let message = frame.message(DIGITS_AT, 0, core::ptr::null_mut());
+    // SAFETY: the message is only read.
+    let message = frame.message(DIGITS_AT, 0, unsafe { Scratch::none() });
     if !is_question(frame, &message, load, word, count)? {
         return Some(Reply::WrongQuestion);
     }
