@@ -21,10 +21,10 @@ impl Sum {
         self.add((word << shift) | ((word >> 1) >> (63 - shift)));
     }
 
-    /// Another sum over octets that begin at an even distance.
+    /// Another sum over octets that begin at any distance: its lanes are swapped once, not word by word.
     #[inline(always)]
-    pub fn join(&mut self, other: Self) {
-        self.add(other.0);
+    pub fn join_at(&mut self, at: usize, other: Self) {
+        self.add_at(at, other.0);
     }
 
     /// The checksum as it is stored, in memory order.

@@ -166,6 +166,7 @@ fn records_a<K: Sink + ?Sized, const GIVE: usize>(
     sum: &mut Sum,
 ) -> Option<usize> {
     let mut at = from;
+    let mut records = Sum::default();
     let low = record_head(pointer(HEADER), rtype::A, ttl);
     let rest = u64::from(record_rest(ttl, 4));
     for i in 0..GIVE as u32 {
@@ -175,10 +176,11 @@ fn records_a<K: Sink + ?Sized, const GIVE: usize>(
         let address = selection.set.addresses[selection.index(i)];
         let high = rest | (u64::from(address) << 32);
         sink.put_u128(at, low, high)?;
-        sum.add_at(from, low);
-        sum.add_at(from, high);
+        records.add(low);
+        records.add(high);
         at += A_LEN;
     }
+    sum.join_at(from, records);
     Some(sink.forget(at))
 }
 
@@ -192,6 +194,7 @@ fn records_aaaa<K: Sink + ?Sized, const GIVE: usize>(
     sum: &mut Sum,
 ) -> Option<usize> {
     let mut at = from;
+    let mut records = Sum::default();
     let low = record_head(pointer(HEADER), rtype::AAAA, ttl);
     let rest = record_rest(ttl, 16);
     for i in 0..GIVE as u32 {
@@ -204,12 +207,13 @@ fn records_aaaa<K: Sink + ?Sized, const GIVE: usize>(
         sink.put_u64(at, low)?;
         sink.put_u32(at + 8, rest)?;
         sink.put_u128(at + 12, left, right)?;
-        sum.add_at(from, low);
-        sum.add_at(from, u64::from(rest));
-        sum.add_at(from, left);
-        sum.add_at(from, right);
+        records.add(low);
+        records.add(u64::from(rest));
+        records.add(left);
+        records.add(right);
         at += AAAA_LEN;
     }
+    sum.join_at(from, records);
     Some(sink.forget(at))
 }
 
