@@ -27,6 +27,12 @@ impl Sum {
         self.add(other.0);
     }
 
+    /// Another sum over octets that begin at any distance.
+    #[inline(always)]
+    pub fn join_at(&mut self, at: usize, other: Self) {
+        self.add_at(at, other.0);
+    }
+
     /// The checksum as it is stored, in memory order.
     #[inline(always)]
     pub fn finish(self) -> u16 {
