@@ -6,6 +6,7 @@
 
 #![no_std]
 #![no_main]
+#![allow(missing_docs, reason = "the xdp attribute makes a second item without the comment")]
 
 use aya_ebpf::{
     bindings::xdp_action,
@@ -19,7 +20,7 @@ use responder_common::{
     load::{DIGITS_AT, Load, ROOM, digits},
     wire::Sink,
 };
-use responder_ebpf::packet::Frame;
+use responder_ebpf::packet::{Frame, Scratch};
 
 /// Declared to the kernel.
 #[unsafe(link_section = "license")]
@@ -74,7 +75,7 @@ fn make(ctx: &XdpContext) -> Option<()> {
     let additional = u64::from(load.tail_len > 32) << 40;
     frame.put(48, additional | ((4 + count as u64) << 48) | (u64::from(b'h') << 56))?;
     frame.put(56, u32::from_le_bytes(*b"ost\0"))?;
-    let mut rest = frame.message(DIGITS_AT, 0, core::ptr::null_mut());
+    let mut rest = frame.message(DIGITS_AT, 0, Scratch::none());
     rest.put_u64(0, word)?;
     for (i, tail) in load.tail.iter().enumerate() {
         rest.put_u64(count + i * 8, *tail)?;
