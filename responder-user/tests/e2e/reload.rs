@@ -161,6 +161,7 @@ fn listening_addresses_change_with_a_reload() {
     assert_eq!(dns::ask(&socket, "s1.example.com", A).answers, 1);
     let six = dns::socket_from(&bed, "[2001:db8:53::2]:0", "[2001:db8:53::1]:53");
     assert_eq!(dns::ask(&six, "s1.example.com", A).answers, 1);
+    thread::sleep(Duration::from_millis(100));
     let before = daemon.stats()["xdp_pass_not_listening"];
     bed.write("responder.toml", &base);
     daemon.reload().expect("the first file");
@@ -168,5 +169,6 @@ fn listening_addresses_change_with_a_reload() {
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     assert_eq!(dns::exchange(&socket, &query), None, "nobody listens there any more");
     assert!(daemon.stats()["xdp_pass_not_listening"] > before);
+    thread::sleep(Duration::from_millis(100));
     load.stop().assert_clean(100, "listen.addresses");
 }
