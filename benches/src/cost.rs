@@ -191,7 +191,7 @@ fn timed(traffic: &Traffic, stage: &mut Stage, xdp: &mut Xdp, effort: Effort) ->
         if later_count == count {
             return Err(Error::Wrong("no packet arrived".to_owned()));
         }
-        Ok((later_time - time).as_nanos() as f64 / (later_count - count) as f64)
+        Ok(later_time.saturating_sub(time).as_nanos() as f64 / (later_count - count) as f64)
     })
 }
 

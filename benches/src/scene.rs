@@ -13,7 +13,7 @@ use std::{
 
 use responder_common::load;
 use responder_user::{
-    compile::Compiled,
+    compile::{Compiled, name::StaticTypes},
     config,
     decide::{OwnerId, Snapshot},
     model::RecordType,
@@ -79,8 +79,9 @@ impl Scene {
 
         let model = timed(&mut times.config, || config::parse(&text, Path::new("/bench.toml")))?.model;
         let settings = model.settings.clone();
-        let compiled =
-            timed(&mut times.compile, || Compiled::of(Arc::new(model), &|_| Default::default(), &|_| None))?;
+        let compiled = timed(&mut times.compile, || {
+            Compiled::of(Arc::new(model), &|_| StaticTypes::default(), &|_| None)
+        })?;
         let (writer, _) = timed(&mut times.open, || Writer::open(&settings, &compiled, Arc::new(|| ())))?;
         let snapshot = Snapshot::all_up(&compiled.model);
         let mut scene = Self { names, compiled, snapshot, writer, generation: 0, times };

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Stands in the pin path and in [`Control::layout`].
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// Ways of a bucket.
 pub const WAYS: usize = 8;
@@ -25,11 +25,15 @@ pub const WAYS: usize = 8;
 /// Buckets that may hold a name: its own, and these after it, by exclusive or (1, 2, 3).
 pub const PROBES: u32 = 4;
 
-/// A word of a bucket: fingerprint in the upper 40 bits, slot of [`NameEntry`] in the lower 24; 0 is free.
+/// A word of a bucket: fingerprint in the upper 40 bits, of which the lowest is set; slot of [`NameEntry`] in the lower
+/// 24; 0 is free.
 pub const SLOT_BITS: u32 = 24;
 
 /// Mask of the slot.
 pub const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
+
+/// Slots of NAMES for each bucket; see [`crate::lookup::likely_slot`].
+pub const SLOTS_PER_BUCKET: u32 = 4;
 
 /// One line of the name table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]

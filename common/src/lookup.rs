@@ -6,8 +6,10 @@ use crate::{
     layout::{AnswerSet, Soa},
     layout::{
         Bucket, Class6Key, Control, NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES,
-        NameEntry, PROBES, REFERENCE_NONE, REFERENCE_WORKER, SLOT_MASK, WAYS, reference_slot,
+        NameEntry, PROBES, REFERENCE_NONE, REFERENCE_WORKER, SLOT_BITS, SLOT_MASK, SLOTS_PER_BUCKET, WAYS,
+        reference_slot,
     },
+    limits::FAST_NAME_WORDS,
     name::{FoldedName, HashKey},
     parse::Query,
     select::{Answer, Kind, Selection},
@@ -28,6 +30,19 @@ pub trait World {
     fn line(&self, bucket: u32) -> Option<Self::Line>;
     /// One word of a line, `way` below 8.
     fn way(&self, line: Self::Line, way: usize) -> u64;
+    /// The first word of a line with this fingerprint; 0 if there is none.
+    #[inline(always)]
+    fn first_with(&self, line: Self::Line, wanted: u64) -> u64 {
+        (0..WAYS).map(|way| self.way(line, way)).find(|word| word & !SLOT_MASK == wanted).unwrap_or(0)
+    }
+    /// The last one.
+    #[inline(always)]
+    fn last_with(&self, line: Self::Line, wanted: u64) -> u64 {
+        (0..WAYS).rev().map(|way| self.way(line, way)).find(|word| word & !SLOT_MASK == wanted).unwrap_or(0)
+    }
+    /// A name will probably be asked for that is likely to be in this slot: a hint to the processor.
+    #[inline(always)]
+    fn expect(&self, _slot: u32) {}
     /// A name.
     fn entry(&self, slot: u32) -> Option<&NameEntry>;
     /// A reference word.
@@ -46,6 +61,11 @@ pub trait World {
     fn turn(&self, index: u32) -> Option<u32>;
     /// The generation of the last published plan.
     fn generation(&self) -> u64;
+    /// As [`crate::wire::Source::forget`].
+    #[inline(always)]
+    fn forget(&self, value: usize) -> usize {
+        value
+    }
 }
 
 /// Whose address decides.
@@ -65,10 +85,10 @@ impl Control {
     }
 }
 
-/// The fingerprint of a hash, in its place in a bucket word.
+/// The fingerprint of a hash, in its place in a bucket word. It is never 0, which free words have.
 #[inline(always)]
 pub const fn fingerprint(hash: u64) -> u64 {
-    hash & !SLOT_MASK
+    (hash & !SLOT_MASK) | (1 << SLOT_BITS)
 }
 
 /// The home bucket of a hash. Bits of the hash that do not stand in the fingerprint.
@@ -77,37 +97,75 @@ pub const fn home(hash: u64, bucket_mask: u32) -> u32 {
     (hash & SLOT_MASK) as u32 & bucket_mask
 }
 
+/// The slot of NAMES where a writer puts a name if it is free; four to a bucket. Readers touch it early, so that the two
+/// cold lines of a name come at the same time and not one after the other. It decides nothing.
+#[inline(always)]
+pub const fn likely_slot(hash: u64, bucket_mask: u32) -> u32 {
+    (hash >> (SLOT_BITS + 1)) as u32 & (bucket_mask * SLOTS_PER_BUCKET + (SLOTS_PER_BUCKET - 1))
+}
+
 /// Step 1: the entry of a name. Equality is decided on the whole name.
 #[inline(always)]
 pub fn find<'w, M: World, const W: usize>(
     world: &'w M,
     name: &FoldedName<W>,
 ) -> Result<&'w NameEntry, Counter> {
-    let home = home(name.hash, world.control().bucket_mask);
+    let bucket_mask = world.control().bucket_mask;
+    world.expect(likely_slot(name.hash, bucket_mask));
+    let slot = find_slot(world, name, home(name.hash, bucket_mask))?;
+    // The one place where all that the search can have found meets.
+    world.entry(world.forget(slot as usize) as u32).ok_or(Counter::PassBroken)
+}
+
+/// The slot of the entry of a name.
+#[inline(always)]
+fn find_slot<M: World, const W: usize>(world: &M, name: &FoldedName<W>, home: u32) -> Result<u32, Counter> {
     let wanted = fingerprint(name.hash);
+    let len = world.forget(name.len);
     for probe in 0..PROBES {
         let line = world.line(home ^ probe).ok_or(Counter::PassBroken)?;
-        for way in 0..WAYS {
-            let word = world.way(line, way);
-            if word & !SLOT_MASK == wanted && word & SLOT_MASK != 0 {
-                let entry = world.entry((word & SLOT_MASK) as u32).ok_or(Counter::PassBroken)?;
-                if is_same(entry, name) {
-                    return Ok(entry);
-                }
+        let word = world.first_with(line, wanted);
+        if is_named(world, word, name, len)? {
+            return Ok((word & SLOT_MASK) as u32);
+        }
+        if word != 0 {
+            // Another name with this fingerprint, one in 2^39: the writer puts at most two of them into a line.
+            let word = world.last_with(line, wanted);
+            if is_named(world, word, name, len)? {
+                return Ok((word & SLOT_MASK) as u32);
             }
         }
     }
     Err(Counter::PassUnknownName)
 }
 
-/// Both are zero-padded, so the words decide; the length tells a name from one with trailing zero octets.
+/// Words of a name that share their line with the rest of its entry; few names are longer.
+const NEAR_WORDS: usize = 5;
+
+/// True if a word of a bucket leads to this name. Both are zero-padded, so the words decide; the length tells a name
+/// from one with trailing zero octets.
 #[inline(always)]
-fn is_same<const W: usize>(entry: &NameEntry, name: &FoldedName<W>) -> bool {
-    let mut difference = (entry.name_len as usize ^ name.len) as u64;
-    for (stored, asked) in entry.name.iter().zip(name.words.iter()) {
-        difference |= stored ^ asked;
+fn is_named<M: World, const W: usize>(
+    world: &M,
+    word: u64,
+    name: &FoldedName<W>,
+    len: usize,
+) -> Result<bool, Counter> {
+    if word & SLOT_MASK == 0 {
+        return Ok(false);
     }
-    difference == 0
+    let entry = world.entry((word & SLOT_MASK) as u32).ok_or(Counter::PassBroken)?;
+    let mut difference = (entry.name_len as usize ^ len) as u64;
+    let asked = |i: usize| name.words.get(i).copied().unwrap_or(0);
+    for i in 0..NEAR_WORDS {
+        difference |= entry.name[i] ^ asked(i);
+    }
+    if difference == 0 && world.forget(len) > NEAR_WORDS * 8 {
+        for i in NEAR_WORDS..FAST_NAME_WORDS {
+            difference |= entry.name[i] ^ asked(i);
+        }
+    }
+    Ok(difference == 0)
 }
 
 /// Step 2a: the class of a client.

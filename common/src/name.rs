@@ -61,25 +61,52 @@ impl<const W: usize> FoldedName<W> {
         key: HashKey,
         sum: &mut Sum,
     ) -> Option<Self> {
+        let mut out = Self::empty();
+        out.read_into(source, at, len, key, sum)?;
+        Some(out)
+    }
+
+    /// No name.
+    #[inline(always)]
+    pub const fn empty() -> Self {
+        Self { words: [0; W], len: 0, hash: 0 }
+    }
+
+    /// As [`Self::read`], in place: a program with few registers does not copy the words.
+    #[inline(always)]
+    pub fn read_into<S: Source + ?Sized>(
+        &mut self,
+        source: &S,
+        at: usize,
+        len: usize,
+        key: HashKey,
+        sum: &mut Sum,
+    ) -> Option<()> {
         // Zero, but not a zero that is known: names of all lengths look alike to a checker that follows each path.
-        let mut words = [source.forget(0) as u64; W];
+        self.words = [source.forget(0) as u64; W];
         let mut hash = key.seed;
-        for (i, folded) in words.iter_mut().enumerate() {
-            let done = i * 8;
-            if done >= len {
+        let mut whole = 0;
+        for folded in &mut self.words {
+            if (whole + 1) * 8 > len {
                 break;
             }
-            let left = len - done;
-            let word = if left >= 8 {
-                source.u64_at(at + done)?
-            } else {
-                source.u64_at(at + len - 8)? >> ((64 - 8 * left as u32) & 63)
-            };
+            let word = source.u64_at(at + whole * 8)?;
             sum.add(word);
             *folded = fold(word);
             hash = mix(hash, *folded, key.multiplier);
+            whole += 1;
         }
-        Some(Self { words, len, hash: finish(hash, len, key.multiplier) })
+        let left = len % 8;
+        if left != 0 {
+            let word = source.u64_at(at + len - 8)? >> (64 - 8 * left as u32);
+            sum.add(word);
+            let last = fold(word);
+            *self.words.get_mut(whole)? = last;
+            hash = mix(hash, last, key.multiplier);
+        }
+        self.len = len;
+        self.hash = finish(hash, len, key.multiplier);
+        Some(())
     }
 
     /// From a whole name in wire format; None if it is longer than `8 * W` octets or empty.

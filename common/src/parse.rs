@@ -35,11 +35,37 @@ const ONE_QUESTION: u32 = 1_u16.to_be() as u32;
 /// No authority, one additional record: NSCOUNT and ARCOUNT in memory order.
 const ONE_ADDITIONAL: u32 = (1_u16.to_be() as u32) << 16;
 
+impl<const W: usize> Query<W> {
+    /// No query.
+    #[inline(always)]
+    pub fn empty() -> Self {
+        Self {
+            head: 0,
+            name: FoldedName::empty(),
+            qtype: 0,
+            edns: Edns::ABSENT,
+            question_end: 0,
+            question_sum: Sum::default(),
+        }
+    }
+}
+
 /// Reads a query (RFC 1035 4.1, RFC 6891 6.1.2, RFC 9619). Err: why it is not of the shape.
 #[inline(always)]
 pub fn parse<S: Source + ?Sized, const W: usize>(source: &S, key: HashKey) -> Result<Query<W>, Counter> {
-    let head = source.u64_at(0).ok_or(Counter::PassRunt)?;
-    let counts = source.u32_at(8).ok_or(Counter::PassRunt)?;
+    let mut query = Query::empty();
+    parse_into(source, key, &mut query)?;
+    Ok(query)
+}
+
+/// As [`parse`], in place: see [`FoldedName::read_into`].
+#[inline(always)]
+pub fn parse_into<S: Source + ?Sized, const W: usize>(
+    source: &S,
+    key: HashKey,
+    query: &mut Query<W>,
+) -> Result<(), Counter> {
+    let (head, counts) = source.head().ok_or(Counter::PassRunt)?;
     let header_flags = (head >> 16) as u16;
     if header_flags & flags::QR != 0 {
         return Err(Counter::PassResponse);
@@ -55,7 +81,7 @@ pub fn parse<S: Source + ?Sized, const W: usize>(source: &S, key: HashKey) -> Re
         return Err(Counter::PassLongName);
     }
     let mut question_sum = Sum::default();
-    let name = FoldedName::read(source, HEADER, len, key, &mut question_sum).ok_or(Counter::PassName)?;
+    query.name.read_into(source, HEADER, len, key, &mut question_sum).ok_or(Counter::PassName)?;
     let len = source.forget(len);
     if len > W * 8 {
         return Err(Counter::PassLongName);
@@ -78,8 +104,13 @@ pub fn parse<S: Source + ?Sized, const W: usize>(source: &S, key: HashKey) -> Re
     } else {
         edns::parse(source, question_end)?
     };
-    let edns = edns.forget(source);
-    Ok(Query { head: head as u32, name: FoldedName { len, ..name }, qtype, edns, question_end, question_sum })
+    query.head = head as u32;
+    query.name.len = len;
+    query.qtype = qtype;
+    query.edns = edns.forget(source);
+    query.question_end = question_end;
+    query.question_sum = question_sum;
+    Ok(())
 }
 
 /// Octets of the name behind the header, root label included.
@@ -87,7 +118,8 @@ pub fn parse<S: Source + ?Sized, const W: usize>(source: &S, key: HashKey) -> Re
 fn name_length<S: Source + ?Sized, const W: usize>(source: &S) -> Result<usize, Counter> {
     let mut at = HEADER;
     // Every label but the root has at least two octets.
-    for _ in 0..=W * 4 {
+    let most = W * 4 + 1;
+    for _ in 0..most {
         let label = source.u8_at(at).ok_or(Counter::PassName)? as usize;
         at += 1;
         if label == 0 {

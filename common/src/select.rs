@@ -70,14 +70,20 @@ impl<'w> Selection<'w> {
     /// Index of the `i`th address of the reply: the rotating ones from `start` on, then the others in their order.
     #[inline(always)]
     pub fn index(&self, i: u32) -> usize {
-        let rotate = self.set.rotate as u32;
-        let index = if i >= rotate {
-            i
-        } else if self.start + i >= rotate {
-            self.start + i - rotate
-        } else {
-            self.start + i
-        };
-        index as usize & (MAX_POOL - 1)
+        place(self.start, self.set.rotate as u32, i)
     }
+}
+
+/// See [`Selection::index`].
+#[inline(always)]
+pub fn place(start: u32, rotate: u32, i: u32) -> usize {
+    let turned = start + i;
+    let index = if i >= rotate {
+        i
+    } else if turned >= rotate {
+        turned - rotate
+    } else {
+        turned
+    };
+    index as usize & (MAX_POOL - 1)
 }

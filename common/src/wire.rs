@@ -31,6 +31,12 @@ pub trait Source {
         value
     }
 
+    /// The first twelve octets: the DNS header.
+    #[inline(always)]
+    fn head(&self) -> Option<(u64, u32)> {
+        Some((self.u64_at(0)?, self.u32_at(8)?))
+    }
+
     /// A number of two octets in network order.
     #[inline(always)]
     fn number16(&self, at: usize) -> Option<u16> {
@@ -50,6 +56,13 @@ pub trait Sink {
     fn put_u64(&mut self, at: usize, value: u64) -> Option<()>;
     /// Sixteen octets in one go.
     fn put_u128(&mut self, at: usize, low: u64, high: u64) -> Option<()>;
+
+    /// The first twelve octets.
+    #[inline(always)]
+    fn put_head(&mut self, low: u64, high: u32) -> Option<()> {
+        self.put_u64(0, low)?;
+        self.put_u32(8, high)
+    }
 
     /// As [`Source::forget`].
     #[inline(always)]

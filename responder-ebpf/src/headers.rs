@@ -69,8 +69,9 @@ impl Headers {
 /// Reads the headers. Err: why the packet is not for us.
 #[inline(always)]
 pub fn parse(frame: &Frame, control: &Control, ifindex: u32) -> Result<Headers, Counter> {
-    let mac = frame.get::<u64>(0).ok_or(Counter::PassShort)? & 0xffff_ffff_ffff;
-    let mut ethertype = frame.get::<u16>(12).ok_or(Counter::PassShort)?;
+    let ethernet = frame.window::<14>(0).ok_or(Counter::PassShort)?;
+    let mac = ethernet.get::<u64>(0) & 0xffff_ffff_ffff;
+    let mut ethertype = ethernet.get::<u16>(12);
     let mut ip_at = 14;
     if ethertype == VLAN || ethertype == QINQ {
         ethertype = frame.get::<u16>(16).ok_or(Counter::PassShort)?;
@@ -108,11 +109,12 @@ fn is_our_mac(control: &Control, mac: u64, ifindex: u32) -> bool {
 /// The headers, and the source port in memory order.
 #[inline(always)]
 fn ipv4(frame: &Frame, control: &Control, at: usize) -> Result<(Headers, u16), Counter> {
-    let head = frame.get::<u32>(at).ok_or(Counter::PassShort)?;
-    let fragment = frame.get::<u16>(at + 6).ok_or(Counter::PassShort)?;
-    let protocol = frame.get::<u8>(at + 9).ok_or(Counter::PassShort)?;
-    let source = frame.get::<u32>(at + 12).ok_or(Counter::PassShort)?;
-    let destination = frame.get::<u32>(at + 16).ok_or(Counter::PassShort)?;
+    let ip = frame.window::<20>(at).ok_or(Counter::PassShort)?;
+    let head = ip.get::<u32>(0);
+    let fragment = ip.get::<u16>(6);
+    let protocol = ip.get::<u8>(9);
+    let source = ip.get::<u32>(12);
+    let destination = ip.get::<u32>(16);
     if head & 0xff != 0x45 {
         return Err(Counter::PassIpOptions);
     }
@@ -139,15 +141,10 @@ fn ipv4(frame: &Frame, control: &Control, at: usize) -> Result<(Headers, u16), C
 /// As [`ipv4`].
 #[inline(always)]
 fn ipv6(frame: &Frame, control: &Control, at: usize) -> Result<(Headers, u16), Counter> {
-    let head = frame.get::<u64>(at).ok_or(Counter::PassShort)?;
-    let source = [
-        frame.get::<u64>(at + 8).ok_or(Counter::PassShort)?,
-        frame.get::<u64>(at + 16).ok_or(Counter::PassShort)?,
-    ];
-    let destination = [
-        frame.get::<u64>(at + 24).ok_or(Counter::PassShort)?,
-        frame.get::<u64>(at + 32).ok_or(Counter::PassShort)?,
-    ];
+    let ip = frame.window::<40>(at).ok_or(Counter::PassShort)?;
+    let head = ip.get::<u64>(0);
+    let source = [ip.get::<u64>(8), ip.get::<u64>(16)];
+    let destination = [ip.get::<u64>(24), ip.get::<u64>(32)];
     if head & 0xf0 != 0x60 {
         return Err(Counter::PassNotIp);
     }
@@ -171,8 +168,9 @@ fn ipv6(frame: &Frame, control: &Control, at: usize) -> Result<(Headers, u16), C
 /// Ports (source in the lower half) and length of the message.
 #[inline(always)]
 fn udp(frame: &Frame, ip_at: usize, at: usize, ip_payload: usize) -> Result<(u32, usize), Counter> {
-    let ports = frame.get::<u32>(at).ok_or(Counter::PassShort)?;
-    let length = u16::from_be(frame.get::<u16>(at + 4).ok_or(Counter::PassShort)?) as usize;
+    let udp = frame.window::<6>(at).ok_or(Counter::PassShort)?;
+    let ports = udp.get::<u32>(0);
+    let length = u16::from_be(udp.get::<u16>(4)) as usize;
     let header = at + 8 - ip_at;
     if length != ip_payload || length < 8 || ip_at + header + length - 8 > frame.len() {
         return Err(Counter::PassLength);

@@ -2,27 +2,32 @@
 
 use aya_ebpf::maps::lpm_trie::Key;
 use responder_common::{
-    layout::{AnswerSet, Bucket, Class6Key, Control, NameEntry, Soa, WAYS},
+    layout::{AnswerSet, Bucket, Class6Key, Control, NameEntry, SLOT_BITS, Soa, WAYS},
     lookup::World,
 };
 
-use crate::maps;
+use crate::{
+    maps,
+    packet::{Scratch, opaque},
+};
 
 /// The maps of this program.
 pub struct KernelWorld {
     /// The control words, looked up once per packet.
     pub control: &'static Control,
+    /// See [`Scratch::forget`].
+    pub scratch: Scratch,
 }
 
 impl KernelWorld {
     /// None: there is no control word, which cannot be.
     #[inline(always)]
-    pub fn open() -> Option<Self> {
+    pub fn open(scratch: Scratch) -> Option<Self> {
         let control = maps::CONTROL.get_ptr(0)?;
         // SAFETY:
         // - the array has one element of this type for as long as the program is loaded;
         // - words that change are read volatile where they are used.
-        Some(Self { control: unsafe { &*control } })
+        Some(Self { control: unsafe { &*control }, scratch })
     }
 }
 
@@ -63,6 +68,24 @@ impl World for KernelWorld {
     fn way(&self, line: Self::Line, way: usize) -> u64 {
         // SAFETY: the line is a whole bucket; the mask keeps the way inside; the writer stores whole words.
         unsafe { line.cast::<u64>().add(way & (WAYS - 1)).read_volatile() }
+    }
+
+    #[inline(always)]
+    fn first_with(&self, line: Self::Line, wanted: u64) -> u64 {
+        (0..WAYS).rev().fold(0, |found, way| choose(found, self.way(line, way), wanted))
+    }
+
+    #[inline(always)]
+    fn last_with(&self, line: Self::Line, wanted: u64) -> u64 {
+        (0..WAYS).fold(0, |found, way| choose(found, self.way(line, way), wanted))
+    }
+
+    #[inline(always)]
+    fn expect(&self, slot: u32) {
+        if let Some(entry) = maps::NAMES.get_ptr(slot) {
+            // SAFETY: the kernel checked the slot; what is read is not used.
+            let _ = unsafe { entry.cast::<u64>().read_volatile() };
+        }
     }
 
     #[inline(always)]
@@ -112,8 +135,23 @@ impl World for KernelWorld {
     }
 
     #[inline(always)]
+    fn forget(&self, value: usize) -> usize {
+        self.scratch.forget(value)
+    }
+
+    #[inline(always)]
     fn generation(&self) -> u64 {
         // SAFETY: an aligned word that its writer stores whole.
         unsafe { (&raw const self.control.generation).read_volatile() }
     }
+}
+
+/// `word` if it has the fingerprint, else `found`. Without a branch: where a name stands in its line cannot be
+/// predicted, and the verifier has one path to follow.
+#[inline(always)]
+fn choose(found: u64, word: u64, wanted: u64) -> u64 {
+    // Negative if the fingerprints do not differ.
+    let difference = opaque(((word ^ wanted) >> SLOT_BITS) as usize).wrapping_sub(1);
+    let mask = opaque(((difference as i64) >> 63) as usize) as u64;
+    found ^ ((found ^ word) & mask)
 }

@@ -42,8 +42,8 @@ pub static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
 pub fn responder(ctx: XdpContext) -> u32 {
     let Some(cpu) = maps::PER_CPU.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
     // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
-    let (scratch, cpu) = Scratch::of(unsafe { &mut *cpu });
-    let (counter, verdict) = match answer(&ctx, cpu, scratch) {
+    let cpu = unsafe { &mut *cpu };
+    let (counter, verdict) = match answer(&ctx, cpu) {
         Ok(counter) => (counter, xdp_action::XDP_TX),
         // Nothing was written yet where an answer of the program fails, so a pass passes the packet as it came.
         Err(counter) if counter.is_drop() => (counter, xdp_action::XDP_DROP),
@@ -56,8 +56,9 @@ pub fn responder(ctx: XdpContext) -> u32 {
 }
 
 #[inline(always)]
-fn answer(ctx: &XdpContext, cpu: &mut PerCpu, scratch: Scratch) -> Result<Counter, Counter> {
-    let world = KernelWorld::open().ok_or(Counter::PassBroken)?;
+fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
+    let scratch = Scratch::of(cpu);
+    let world = KernelWorld::open(scratch).ok_or(Counter::PassBroken)?;
     let frame = Frame::of(ctx);
     // SAFETY: the context is valid while the program runs; the kernel rewrites this access to its own field.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
@@ -67,7 +68,8 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu, scratch: Scratch) -> Result<Counte
     }
     let headers = headers.forget(scratch);
     let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
-    let query: Query<FAST_NAME_WORDS> = parse::parse(&message, world.control.key())?;
+    let mut query = Query::<FAST_NAME_WORDS>::empty();
+    parse::parse_into(&message, world.control.key(), &mut query)?;
     let entry = lookup::find(&world, &query.name)?;
     let answer =
         lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(&world, entry, query.qtype, headers.client())?;

@@ -14,7 +14,7 @@ use responder_common::{
 /// Keeps the compiler from proving a bounds check away that the verifier needs to see, and from rearranging it into
 /// arithmetic on the end of the packet, which the verifier refuses.
 #[inline(always)]
-fn opaque(mut value: usize) -> usize {
+pub fn opaque(mut value: usize) -> usize {
     // SAFETY: moves a register onto itself.
     unsafe { asm!("{0} = {0}", inout(reg) value, options(pure, nomem, nostack, preserves_flags)) };
     value
@@ -78,10 +78,42 @@ impl Frame {
         Some(())
     }
 
+    /// `N` octets, checked once.
+    #[inline(always)]
+    pub fn window<const N: usize>(&self, at: usize) -> Option<Window<N>> {
+        let from = self.data + at;
+        if opaque(from + N) > self.end { None } else { Some(Window(from)) }
+    }
+
     /// The message of `len` octets at `at`. `scratch` is for [`Source::forget`].
     #[inline(always)]
     pub fn message(&self, at: usize, len: usize, scratch: Scratch) -> Message {
         Message { start: self.data + (at & MAX_OFFSET), end: self.end, len, scratch }
+    }
+}
+
+/// `N` octets of the packet.
+#[derive(Clone, Copy)]
+pub struct Window<const N: usize>(usize);
+
+impl<const N: usize> Window<N> {
+    /// Reads at a constant place.
+    #[inline(always)]
+    pub fn get<T: Copy>(&self, at: usize) -> T {
+        debug_assert!(at + size_of::<T>() <= N);
+        // SAFETY:
+        // - the window was checked as a whole, and places are constants inside it: the verifier refuses others;
+        // - `T` is an integer, valid for every bit pattern;
+        // - the BPF target allows unaligned loads from packet memory.
+        unsafe { *((self.0 + at) as *const T) }
+    }
+
+    /// Writes at a constant place.
+    #[inline(always)]
+    pub fn put<T: Copy>(&self, at: usize, value: T) {
+        debug_assert!(at + size_of::<T>() <= N);
+        // SAFETY: as in `get`; the program has the packet for itself while it runs.
+        unsafe { *((self.0 + at) as *mut T) = value };
     }
 }
 
@@ -97,35 +129,34 @@ pub struct Message {
     scratch: Scratch,
 }
 
-/// A word of this CPU's element of a map.
+/// A number of which the verifier knows nothing, because it comes from a map.
 #[derive(Clone, Copy)]
-pub struct Scratch(*mut u64);
+pub struct Scratch(u64);
 
 impl Scratch {
-    /// The word of an element that lives as long as the program.
+    /// The word of this CPU's element.
     #[inline(always)]
-    pub fn of(cpu: &'static mut PerCpu) -> (Self, &'static mut PerCpu) {
-        (Self(&raw mut cpu.scratch), cpu)
+    pub fn of(cpu: &PerCpu) -> Self {
+        // SAFETY: a live word; it is volatile so that the compiler does not learn that nobody writes it.
+        Self(unsafe { (&raw const cpu.scratch).read_volatile() })
     }
 
-    /// No word, for messages that are only read.
-    ///
-    /// # Safety
-    /// [`Self::forget`] is not called.
+    /// For programs whose paths need not meet.
     #[inline(always)]
-    pub const unsafe fn none() -> Self {
-        Self(core::ptr::null_mut())
+    pub const fn none() -> Self {
+        Self(0)
     }
 
-    /// Sends a value through map memory, where the verifier does not follow it.
+    /// The same value, of which the verifier knows nothing any more: it does not see that the second operation undoes
+    /// the first. Not `pure`, for the compiler must not use the result of another place.
     #[inline(always)]
-    pub fn forget(self, value: usize) -> usize {
-        // SAFETY: the pointer is to a word of this CPU's own map element, which outlives the program, and nobody else
-        // uses the word.
+    pub fn forget(self, mut value: usize) -> usize {
+        // SAFETY: changes one register, twice.
         unsafe {
-            self.0.write_volatile(value as u64);
-            self.0.read_volatile() as usize
+            asm!("{0} ^= {1}", "{0} ^= {1}", inout(reg) value, in(reg) self.0,
+                options(nomem, nostack, preserves_flags));
         }
+        value
     }
 }
 
@@ -153,6 +184,15 @@ impl Message {
 }
 
 impl Source for Message {
+    #[inline(always)]
+    fn head(&self) -> Option<(u64, u32)> {
+        if opaque(self.start + 12) > self.end {
+            return None;
+        }
+        // SAFETY: as in `Frame::get`, for both parts.
+        Some(unsafe { (*(self.start as *const u64), *((self.start + 8) as *const u32)) })
+    }
+
     #[inline(always)]
     fn forget(&self, value: usize) -> usize {
         self.scratch.forget(value)
@@ -185,6 +225,19 @@ impl Source for Message {
 }
 
 impl Sink for Message {
+    #[inline(always)]
+    fn put_head(&mut self, low: u64, high: u32) -> Option<()> {
+        if opaque(self.start + 12) > self.end {
+            return None;
+        }
+        // SAFETY: as in `Frame::put`, for both parts.
+        unsafe {
+            *(self.start as *mut u64) = low;
+            *((self.start + 8) as *mut u32) = high;
+        }
+        Some(())
+    }
+
     #[inline(always)]
     fn forget(&self, value: usize) -> usize {
         self.scratch.forget(value)

@@ -2,6 +2,7 @@
 
 #![no_std]
 #![no_main]
+#![allow(missing_docs, reason = "the xdp attribute makes a second item without the comment")]
 
 use aya_ebpf::{
     bindings::xdp_action,
@@ -70,8 +71,7 @@ fn check(frame: &Frame, load: &Load) -> Option<Reply> {
     let number = u32::from(u16::from_be(head as u16)) | (u32::from(port & 0xff) << 16);
     let (word, count) = digits(number);
     let count = (count & 7) as usize;
-    // SAFETY: the message is only read.
-    let message = frame.message(DIGITS_AT, 0, unsafe { Scratch::none() });
+    let message = frame.message(DIGITS_AT, 0, Scratch::none());
     if !is_question(frame, &message, load, word, count)? {
         return Some(Reply::WrongQuestion);
     }
@@ -105,7 +105,7 @@ fn check(frame: &Frame, load: &Load) -> Option<Reply> {
 fn is_question(frame: &Frame, message: &Message, load: &Load, word: u64, count: usize) -> Option<bool> {
     let label = u64::from(frame.get::<u32>(DNS_AT + 12)?) | (u64::from(frame.get::<u8>(DNS_AT + 16)?) << 32);
     let mut difference = label ^ (4 + count as u64) ^ (u64::from_le_bytes(*b"\0host\0\0\0"));
-    difference |= (message.u64_at(0)? ^ word) << ((8 - count as u32) * 8 & 63);
+    difference |= (message.u64_at(0)? ^ word) << (((8 - count as u32) * 8) & 63);
     difference |= message.u64_at(count)? ^ load.tail[0];
     difference |= message.u64_at(count + 8)? ^ load.tail[1];
     difference |= u64::from(message.u32_at(count + 16)? ^ load.tail[2] as u32);

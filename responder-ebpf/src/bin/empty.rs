@@ -2,6 +2,7 @@
 
 #![no_std]
 #![no_main]
+#![allow(missing_docs, reason = "the xdp attribute makes a second item without the comment")]
 
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use responder_ebpf as _;

@@ -1,10 +1,10 @@
 //! Where the kernel objects are pinned, so that they outlive the daemon.
 //!
 //! ```text
-//! <pin_path>/v1/PER_CPU              counters, shared by all worlds
-//! <pin_path>/v1/link-<interface>     removing this file takes the program off the interface
-//! <pin_path>/v1/world-<n>/<MAP>      the maps of one world
-//! <pin_path>/v1/world-<n>/program-*  the program over them, by the hash of the object that it came from
+//! <pin_path>/v2/PER_CPU              counters, shared by all worlds
+//! <pin_path>/v2/link-<interface>     removing this file takes the program off the interface
+//! <pin_path>/v2/world-<n>/<MAP>      the maps of one world
+//! <pin_path>/v2/world-<n>/program-*  the program over them, by the hash of the object that it came from
 //! ```
 
 use std::{

@@ -10,9 +10,12 @@ use std::sync::{
 use bytemuck::Zeroable;
 use responder_common::{
     class,
-    layout::{AnswerSet, Bucket, Control, NameEntry, SLOT_MASK, Soa, WAYS, reference, reference_slot},
+    layout::{
+        AnswerSet, Bucket, Control, NameEntry, SLOT_MASK, SLOTS_PER_BUCKET, Soa, WAYS, reference,
+        reference_slot,
+    },
     limits::FAST_NAME_WORDS,
-    lookup::{fingerprint, places},
+    lookup::{fingerprint, likely_slot, places},
     name::{FoldedName, HashKey},
 };
 
@@ -56,7 +59,7 @@ impl Sizes {
         let buckets = (spare(names) * 2).div_ceil(WAYS).next_power_of_two().max(4);
         Self {
             buckets: buckets as u32,
-            names: spare(names) as u32,
+            names: (buckets as u32).saturating_mul(SLOTS_PER_BUCKET),
             references: spare(references) as u32,
             answers: (spare(answers) + answers) as u32,
             soas: spare(soas) as u32,
@@ -120,33 +123,66 @@ impl Memory {
 /// Free slots of one map.
 #[derive(Debug)]
 struct Slots {
-    next: u32,
     capacity: u32,
-    free: Vec<u32>,
+    /// A bit for each slot that is in use or waits for its readers. Slot 0 always is.
+    used: Vec<u64>,
+    free: u32,
+    /// Where the search for a free one begins.
+    next: u32,
 }
 
 impl Slots {
     fn empty(capacity: u32) -> Self {
-        Self { next: 1, capacity, free: Vec::new() }
+        let mut used = vec![0; (capacity as usize).div_ceil(64).max(1)];
+        used[0] = 1;
+        Self { capacity, used, free: capacity.saturating_sub(1), next: 1 }
     }
 
     /// Everything but these, which are in use.
-    fn around(capacity: u32, mut used: Vec<u32>) -> Self {
-        used.sort_unstable();
-        used.dedup();
-        let next = used.last().map_or(1, |last| last + 1);
-        let mut used = used.into_iter().peekable();
-        let free = (1..next).filter(|slot| used.next_if_eq(slot).is_none()).collect();
-        Self { next, capacity, free }
+    fn around(capacity: u32, used: impl IntoIterator<Item = u32>) -> Self {
+        let mut out = Self::empty(capacity);
+        for slot in used {
+            out.take_this(slot);
+        }
+        out
     }
 
+    /// This slot, if it is free.
+    fn take_this(&mut self, slot: u32) -> Option<u32> {
+        let word = self.used.get_mut(slot as usize / 64).filter(|_| slot < self.capacity)?;
+        let bit = 1 << (slot % 64);
+        if *word & bit != 0 {
+            return None;
+        }
+        *word |= bit;
+        self.free -= 1;
+        Some(slot)
+    }
+
+    /// Any free slot.
     fn take(&mut self) -> Option<u32> {
-        self.free.pop().or_else(|| {
-            (self.next < self.capacity).then(|| {
-                self.next += 1;
-                self.next - 1
+        if self.free == 0 {
+            return None;
+        }
+        let words = self.used.len() as u32;
+        let first = self.next / 64;
+        (0..=words)
+            .map(|i| (first + i) % words)
+            .find_map(|word| {
+                let slot = word * 64 + self.used[word as usize].trailing_ones();
+                (!self.used[word as usize] != 0 && slot < self.capacity).then_some(slot)
             })
-        })
+            .and_then(|slot| {
+                self.next = slot;
+                self.take_this(slot)
+            })
+    }
+
+    fn give_back(&mut self, slot: u32) {
+        if let Some(word) = self.used.get_mut(slot as usize / 64) {
+            self.free += u32::from(*word & (1 << (slot % 64)) != 0);
+            *word &= !(1 << (slot % 64));
+        }
     }
 }
 
@@ -196,7 +232,7 @@ impl Table {
     /// readers of slots that the former writer had retired.
     pub fn adopt(memory: Arc<Memory>, reclaimer: Reclaimer) -> Self {
         let mut table = Self::empty(memory, reclaimer);
-        let used_names = table.live_names().map(|(_, slot)| slot).collect();
+        let used_names: Vec<u32> = table.live_names().map(|(_, slot)| slot).collect();
         table.names = Slots::around(table.memory.names.len(), used_names);
         let mut used_answers = Vec::new();
         for index in 0..table.memory.references.len() {
@@ -256,6 +292,18 @@ impl Table {
         })
     }
 
+    /// A free word for a name. Not in a line that has two names with its fingerprint: readers look at two.
+    fn free_place(&self, hash: u64) -> Option<&AtomicU64> {
+        let wanted = fingerprint(hash);
+        places(hash, self.bucket_mask)
+            .filter(|(bucket, _)| {
+                let words = self.memory.buckets.words(*bucket).unwrap_or_default();
+                words.iter().filter(|word| word.load(Ordering::Relaxed) & !SLOT_MASK == wanted).count() < 2
+            })
+            .filter_map(|(bucket, way)| self.memory.buckets.word(bucket, way))
+            .find(|word| word.load(Ordering::Relaxed) & SLOT_MASK == 0)
+    }
+
     /// The entry of a name in wire format; None if it is not there or longer than the table holds.
     pub fn entry(&self, wire: &[u8]) -> Option<&NameEntry> {
         let name = FoldedName::from_wire(wire, self.key)?;
@@ -278,17 +326,16 @@ impl Table {
         if old.and_then(|slot| self.memory.names.get(slot)) == Some(&entry) {
             return Ok(false);
         }
-        let slot = self.take_slot(Kind::Name)?;
+        let likely = likely_slot(name.hash, self.bucket_mask);
+        let slot = self.names.take_this(likely).map_or_else(|| self.take_slot(Kind::Name), Ok)?;
         // SAFETY: the slot is free: never used, or given back after the readers were done.
         unsafe { self.memory.names.write(slot, &entry) };
         let place = match old {
             Some(_) => self.find(&name).map(|(word, _)| word),
-            None => places(name.hash, self.bucket_mask)
-                .filter_map(|(bucket, way)| self.memory.buckets.word(bucket, way))
-                .find(|word| word.load(Ordering::Relaxed) & SLOT_MASK == 0),
+            None => self.free_place(name.hash),
         };
         let Some(word) = place else {
-            self.names.free.push(slot);
+            self.names.give_back(slot);
             return Err(no_place(self));
         };
         word.store(fingerprint(name.hash) | u64::from(slot), Ordering::Release);
@@ -361,7 +408,7 @@ impl Table {
         };
         match self.reuse {
             Reuse::AfterGrace => retired.push(slot),
-            Reuse::AtOnce => slots.free.push(slot),
+            Reuse::AtOnce => slots.give_back(slot),
         }
     }
 
@@ -374,8 +421,8 @@ impl Table {
     }
 
     fn refill(&mut self, back: Retired) {
-        self.names.free.extend(back.names);
-        self.answers.free.extend(back.answers);
+        back.names.into_iter().for_each(|slot| self.names.give_back(slot));
+        back.answers.into_iter().for_each(|slot| self.answers.give_back(slot));
     }
 
     /// A free slot; waits for retired ones when there is none, and never reuses one early.
@@ -390,8 +437,8 @@ impl Table {
             }
             self.end_batch();
             let freed = match kind {
-                Kind::Name => !self.names.free.is_empty(),
-                Kind::Answer => !self.answers.free.is_empty(),
+                Kind::Name => self.names.free > 0,
+                Kind::Answer => self.answers.free > 0,
             };
             if freed {
                 continue;

@@ -109,7 +109,10 @@ impl Toolchain {
             .env("RUSTC", &self.rustc)
             // A stable compiler wants to be told that we know: BPF is a tier 3 target.
             .env("RUSTC_BOOTSTRAP", "1")
-            .env("CARGO_ENCODED_RUSTFLAGS", format!("-Clinker={linker}\u{1f}-Clink-arg=--btf"))
+            .env(
+                "CARGO_ENCODED_RUSTFLAGS",
+                format!("-Clinker={linker}\u{1f}-Clink-arg=--btf\u{1f}-Ctarget-cpu=v3"),
+            )
             .env("LD_LIBRARY_PATH", &self.llvm)
             .env("CARGO_TARGET_DIR", target_dir());
         if self.route == Route::Nightly {

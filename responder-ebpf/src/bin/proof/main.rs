@@ -27,7 +27,7 @@ use responder_common::{
     select::Kind,
     wire::rtype,
 };
-use responder_ebpf::lookup::KernelWorld;
+use responder_ebpf::{lookup::KernelWorld, packet::Scratch};
 use shape::{MOST_OWNERS, NAME_LEN, NaiveAnswer, Proof, READS, TIED, Wire, name_words, tie};
 
 /// Declared to the kernel.
@@ -83,7 +83,7 @@ extern "C" fn read(_index: u64, _context: *mut c_void) -> i64 {
 
 #[inline(always)]
 fn read_table(proof: &mut Proof, number: u32, is_guest: bool) {
-    let Some(world) = KernelWorld::open() else { return };
+    let Some(world) = KernelWorld::open(Scratch::none()) else { return };
     let (key, mut sum) = (world.control().key(), Sum::default());
     let name = FoldedName::<FAST_NAME_WORDS>::read(&Wire(name_words(number)), 12, NAME_LEN, key, &mut sum);
     let found = name.as_ref().and_then(|name| lookup::find(&world, name).ok());
