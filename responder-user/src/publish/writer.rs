@@ -188,20 +188,41 @@ impl Writer {
         fresh(self.pins.as_ref(), settings, compiled, &self.workers_done, generation).map(Next)
     }
 
-    /// Puts a prepared world in force: each link gets the new program in one atomic step. On an error the old world
-    /// stays in force where it was not replaced yet; both answer from a whole plan.
-    pub fn flip(&mut self, next: Next, settings: &Settings) -> Result<(), PublishError> {
+    /// Follows other settings with the same world. On an error everything is as it was under the settings `before`.
+    pub fn attach_or_stay(&mut self, before: &Settings, settings: &Settings) -> Result<(), PublishError> {
+        let result = self.attach(settings);
+        if result.is_err() {
+            self.attach_again(before);
+        }
+        result
+    }
+
+    /// Puts a prepared world in force: each link gets the new program in one atomic step. On an error the old world is
+    /// in force again on the interfaces of `before`; meanwhile both answer from a whole plan.
+    pub fn flip(&mut self, next: Next, before: &Settings, settings: &Settings) -> Result<(), PublishError> {
         let old = std::mem::replace(&mut self.lane, next.0);
         let result = self.attach(settings);
         if result.is_err() {
             let new = std::mem::replace(&mut self.lane, old);
             // Links that have the new program already go back.
-            if let Err(error) = self.attach(settings) {
-                tracing::error!(%error, "cannot go back to the old program everywhere");
-            }
+            self.attach_again(before);
             self.discard(&new);
         }
         result
+    }
+
+    fn attach_again(&mut self, before: &Settings) {
+        if let Err(error) = self.attach(before) {
+            tracing::error!(%error, "cannot go back to the old program everywhere");
+        }
+    }
+
+    /// Err if an interface of these settings is not there, carries a foreign program, or listens on more than the
+    /// program compares.
+    pub fn make_sure_possible(&self, settings: &Settings) -> Result<(), PublishError> {
+        let Some(pins) = &self.pins else { return Ok(()) };
+        surroundings(settings)?;
+        foreign_check(pins, settings)
     }
 
     /// Gives up a prepared world.

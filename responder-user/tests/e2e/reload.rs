@@ -5,6 +5,8 @@ use std::{thread, time::Duration};
 use nix::sys::signal::Signal;
 use responder_user::control::client::ClientError;
 
+use responder_testbed::{ebpf_object, veth::attach_xdp};
+
 use crate::{
     bed::Bed,
     daemon::Daemon,
@@ -171,4 +173,36 @@ fn listening_addresses_change_with_a_reload() {
     assert!(daemon.stats()["xdp_pass_not_listening"] > before);
     thread::sleep(Duration::from_millis(100));
     load.stop().assert_clean(100, "listen.addresses");
+}
+
+/// A second interface that carries somebody else's program.
+fn with_occupied_interface(bed: &Bed, base: &str) -> String {
+    bed.ip("link add dmy0 type veth peer name dmy1");
+    bed.ip("link set dmy0 up");
+    bed.ip("link set dmy1 up");
+    attach_xdp(bed.server(), "dmy0", &ebpf_object("pass")).unwrap_or_else(|error| panic!("{error}"));
+    base.replace("interfaces = [\"gslb0\"]", "interfaces = [\"gslb0\", \"dmy0\"]")
+}
+
+#[test]
+fn a_reload_that_an_interface_refuses_changes_no_answer() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "") + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    let socket = dns::socket(&bed);
+    let occupied = with_occupied_interface(&bed, &more_names(&base));
+    for text in [occupied.clone(), more_classes(&occupied), occupied.replace("\"dmy0\"", "\"nothere\"")] {
+        bed.write("responder.toml", &text);
+        let Err(ClientError::Refused(refusal)) = daemon.reload() else { panic!("an interface refuses") };
+        let details = refusal.details.join("\n");
+        assert!(details.contains("dmy0") || details.contains("nothere"), "{details}");
+        assert_eq!(dns::ask(&socket, "x7.example.com", A).rcode, 3, "the old answers stay");
+        let before = daemon.stats()["xdp_answer_a"];
+        assert_eq!(dns::ask(&socket, "s1.example.com", A).answers, 1);
+        assert_eq!(daemon.stats()["xdp_answer_a"], before + 1, "from XDP");
+    }
+    bed.write("responder.toml", &more_names(&base));
+    daemon.reload().expect("the interface that is ours");
+    assert_eq!(dns::ask(&socket, "x7.example.com", A).answers, 1);
 }
