@@ -95,6 +95,7 @@ impl Engine {
     }
 
     /// In place where numbers mean the same, else as a second world and one flip. An error leaves everything as it was.
+    /// Before the first decisions nothing is attached: an old world may be answering.
     fn put_in_force(
         &mut self,
         plan: &Plan,
@@ -104,7 +105,9 @@ impl Engine {
         self.writer.make_sure_possible(settings)?;
         let before = self.plan.compiled.model.settings.clone();
         if plan.compiled.fingerprint == self.plan.compiled.fingerprint {
-            self.writer.attach_or_stay(&before, settings)?;
+            if self.is_attached {
+                self.writer.attach_or_stay(&before, settings)?;
+            }
             match self.writer.world_mut().reconcile_names(&plan.compiled) {
                 Ok(_) => return Ok(()),
                 Err(PublishError::Full { .. } | PublishError::NoPlace { .. }) => self.restore_names(),
@@ -120,7 +123,11 @@ impl Engine {
             return Err(error.into());
         }
         self.generation += 1;
-        self.writer.flip(next, &before, settings)?;
+        if self.is_attached {
+            self.writer.flip(next, &before, settings)?;
+        } else {
+            self.writer.exchange(next);
+        }
         Ok(())
     }
 

@@ -225,6 +225,19 @@ impl Writer {
         foreign_check(pins, settings)
     }
 
+    /// Takes a prepared world in the place of one that waits for its answers; what is attached goes on answering until
+    /// [`Writer::attach`].
+    pub fn exchange(&mut self, next: Next) {
+        if self.is_in_force {
+            self.old = self.pins.as_ref().and_then(old_control);
+        }
+        let waited = std::mem::replace(&mut self.lane, next.0);
+        if !self.is_in_force {
+            self.discard(&waited);
+        }
+        self.is_in_force = false;
+    }
+
     /// Gives up a prepared world.
     pub fn abandon(&self, next: &Next) {
         self.discard(&next.0);

@@ -9,7 +9,7 @@ use responder_testbed::{ebpf_object, veth::attach_xdp};
 
 use crate::{
     bed::Bed,
-    daemon::Daemon,
+    daemon::{Daemon, Start},
     dns::{self, A},
     is_full,
     load::{self, Load},
@@ -205,4 +205,35 @@ fn a_reload_that_an_interface_refuses_changes_no_answer() {
     bed.write("responder.toml", &more_names(&base));
     daemon.reload().expect("the interface that is ours");
     assert_eq!(dns::ask(&socket, "x7.example.com", A).answers, 1);
+}
+
+#[test]
+fn a_reload_before_the_first_decisions_takes_no_answer_away() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "on_exit = \"keep\"") + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    Daemon::start(&bed, &config).stop();
+    let slow = "[[monitor]]\nname = \"slow\"\ntype = \"tcp\"\ninterval = \"10s\"\ntimeout = \"9s\"\n\n"
+        .to_owned()
+        + &text::service("slow", "10.53.0.99").replace("port = 80", "port = 80\nmonitors = [\"slow\"]")
+        + &text::vserver("more", &["s1", "slow"], "")
+        + &text::vserver("s9", &["slow"], "");
+    // Packets to it are lost: the first result takes nine seconds.
+    bed.ip("neigh add 10.53.0.99 lladdr 02:00:00:00:00:99 dev gslb0");
+    let waiting = base.replace("services = [\"s1\"]", "services = [\"s1\", \"slow\"]") + &slow;
+    bed.write("responder.toml", &waiting);
+    let daemon = Start::new(&bed, &config).spawn();
+    daemon.wait_line("a new world", |line| line.contains("a new world"));
+    thread::sleep(Duration::from_millis(200));
+    let load = Load::start(&bed, load::stable(), 500);
+    for text in [waiting.clone(), more_names(&waiting), more_classes(&waiting)] {
+        bed.write("responder.toml", &text);
+        daemon.reload().expect("a good file");
+        thread::sleep(Duration::from_millis(300));
+        assert_eq!(daemon.status()["ready"], false);
+    }
+    daemon.wait_ready();
+    thread::sleep(Duration::from_millis(200));
+    load.stop().assert_clean(100, "reload before the first decisions");
+    assert_eq!(dns::ask(&dns::socket(&bed), "s1.example.com", A).answers, 1);
 }
