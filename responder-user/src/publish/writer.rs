@@ -338,13 +338,18 @@ fn foreign_check(pins: &Pins, settings: &Settings) -> Result<(), PublishError> {
     Ok(())
 }
 
-/// Addresses and interfaces as they are now.
+/// Addresses and interfaces as they are now. Every interface of the settings must be there.
 pub fn surroundings(settings: &Settings) -> Result<Surroundings, PublishError> {
     let ours: Vec<HostInterface> =
         settings.xdp.interfaces.iter().map(|name| interface::named(name)).collect::<Result<_, _>>()?;
+    surroundings_of(settings, &ours)
+}
+
+/// Likewise, with the interfaces that are there.
+pub fn surroundings_of(settings: &Settings, ours: &[HostInterface]) -> Result<Surroundings, PublishError> {
     let listen: &[SocketAddr] = &settings.listen;
-    let (listen4, listen6) = interface::listen_words(listen, &ours)?;
-    let interfaces = interface::interface_words(&ours)?;
+    let (listen4, listen6) = interface::listen_words(listen, ours)?;
+    let interfaces = interface::interface_words(ours)?;
     Ok(Surroundings { listen4, listen6, interfaces, max_stale: settings.xdp.max_stale })
 }
 

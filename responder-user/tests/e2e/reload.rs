@@ -237,3 +237,21 @@ fn a_reload_before_the_first_decisions_takes_no_answer_away() {
     load.stop().assert_clean(100, "reload before the first decisions");
     assert_eq!(dns::ask(&dns::socket(&bed), "s1.example.com", A).answers, 1);
 }
+
+#[test]
+fn interfaces_are_followed_while_another_one_is_missing() {
+    let bed = Bed::new();
+    bed.ip("link add dmy0 type veth peer name dmy1");
+    let base = text::head(&bed, "").replace("interfaces = [\"gslb0\"]", "interfaces = [\"gslb0\", \"dmy0\"]")
+        + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    bed.ip("link delete dmy0");
+    bed.ip("link set dev gslb0 address 02:00:00:00:53:01");
+    bed.client_ip("neigh replace 10.53.0.1 lladdr 02:00:00:00:53:01 dev cli0");
+    thread::sleep(Duration::from_millis(2500));
+    let socket = dns::socket(&bed);
+    let before = daemon.stats()["xdp_answer_a"];
+    assert_eq!(dns::ask(&socket, "s1.example.com", A).answers, 1);
+    assert_eq!(daemon.stats()["xdp_answer_a"], before + 1, "the new address of the interface is followed");
+}
