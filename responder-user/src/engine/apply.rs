@@ -101,16 +101,17 @@ impl Engine {
     pub(super) fn follow_interfaces(&mut self) {
         let settings = self.plan.compiled.model.settings.clone();
         let was = std::mem::take(&mut self.interfaces);
-        let attached = self.writer.attached().to_vec();
-        let mode = |name: &str| {
-            attached.iter().find(|a| a.name == name).and_then(|a| a.mode).unwrap_or("off").to_owned()
-        };
         let all = interface::all();
         let found = all.as_deref().unwrap_or_default();
         for name in &settings.xdp.interfaces {
             let host = found.iter().find(|interface| interface.name == *name);
             let link = host.map_or("missing", |interface| if interface.is_up { "up" } else { "down" });
-            let status = InterfaceStatus { name: name.clone(), mode: mode(name), link: link.to_owned() };
+            let mode = host.and_then(|interface| self.writer.mode_on(name, interface.index)).unwrap_or("off");
+            let status = InterfaceStatus { name: name.clone(), mode: mode.to_owned(), link: link.to_owned() };
+            if mode == "off" && was.iter().any(|before| before.name == *name && before.mode != "off") {
+                let text = "the XDP program is gone: sockets answer; a reload attaches it again";
+                self.event(EventKind::Attach, format!("interface {name}"), text, Map::new());
+            }
             if was.iter().any(|before| before.name == *name && before.link != status.link) {
                 self.event(
                     EventKind::Attach,

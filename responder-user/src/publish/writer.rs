@@ -145,6 +145,13 @@ impl Writer {
         &self.attached
     }
 
+    /// How the interface with this index carries a program of ours, as the kernel says. None: it does not.
+    pub fn mode_on(&self, name: &str, index: u32) -> Option<&'static str> {
+        // Without the pin a link of ours is on its way out, and what is there is not ours.
+        let is_linked = self.pins.as_ref().is_some_and(|pins| pins.link(name).exists());
+        is_linked.then(|| interface::xdp_on(index).ok().flatten()).flatten().map(|(mode, _)| mode.name())
+    }
+
     /// Puts the program on every interface of the configuration, and takes it off every other one.
     pub fn attach(&mut self, settings: &Settings) -> Result<(), PublishError> {
         let (Some(pins), Some(program)) = (&self.pins, &mut self.lane.program) else { return Ok(()) };
