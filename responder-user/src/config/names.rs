@@ -29,6 +29,8 @@ pub(super) fn regular(path: &Path) -> std::io::Result<()> {
 fn parse(bytes: &[u8], path: &Path) -> (Vec<Entry>, Vec<Problem>) {
     let mut lines = Vec::new();
     let mut problems = Problems { path: path.to_owned(), list: Vec::new(), more: 0 };
+    // As a configuration file, a list may begin with a byte order mark.
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     for (index, raw) in bytes.split(|b| *b == b'\n').enumerate() {
         let number = index as u32 + 1;
         match std::str::from_utf8(raw) {
@@ -121,6 +123,14 @@ mod tests {
             found,
             ["2 www.example.com None", "4 a.example Some(30)", "5 b.example Some(60)", "6 c.example#x None"]
         );
+        assert!(problems.is_empty());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_name() {
+        let (lines, problems) = parse("\u{feff}a.example\r\nb.example\r\n".as_bytes(), Path::new("n"));
+        let found: Vec<_> = lines.iter().map(|l| l.name.to_string()).collect();
+        assert_eq!(found, ["a.example", "b.example"]);
         assert!(problems.is_empty());
     }
 

@@ -9,9 +9,15 @@ use crate::{
     control::{EventKind, InterfaceStatus},
     decide::AddressState,
     health::{HealthEvent, Transition},
-    model::{ServiceId, VserverId},
-    publish::{interface, writer::surroundings},
+    model::{ServiceId, Settings, VserverId},
+    publish::{
+        interface::{self, HostInterface},
+        writer::surroundings_of,
+    },
 };
+
+/// Begins the problem of addresses that the program cannot follow.
+const NOT_FOLLOWED: &str = "addresses are not followed: ";
 
 /// An address that nobody has decided counts as down once names have their answers.
 pub(super) fn settle(state: &mut AddressState) {
@@ -95,15 +101,17 @@ impl Engine {
     pub(super) fn follow_interfaces(&mut self) {
         let settings = self.plan.compiled.model.settings.clone();
         let was = std::mem::take(&mut self.interfaces);
-        let attached = self.writer.attached().to_vec();
-        let mode = |name: &str| {
-            attached.iter().find(|a| a.name == name).and_then(|a| a.mode).unwrap_or("off").to_owned()
-        };
-        let found = interface::all().unwrap_or_default();
+        let all = interface::all();
+        let found = all.as_deref().unwrap_or_default();
         for name in &settings.xdp.interfaces {
             let host = found.iter().find(|interface| interface.name == *name);
             let link = host.map_or("missing", |interface| if interface.is_up { "up" } else { "down" });
-            let status = InterfaceStatus { name: name.clone(), mode: mode(name), link: link.to_owned() };
+            let mode = host.and_then(|interface| self.writer.mode_on(name, interface.index)).unwrap_or("off");
+            let status = InterfaceStatus { name: name.clone(), mode: mode.to_owned(), link: link.to_owned() };
+            if mode == "off" && was.iter().any(|before| before.name == *name && before.mode != "off") {
+                let text = "the XDP program is gone: sockets answer; a reload attaches it again";
+                self.event(EventKind::Attach, format!("interface {name}"), text, Map::new());
+            }
             if was.iter().any(|before| before.name == *name && before.link != status.link) {
                 self.event(
                     EventKind::Attach,
@@ -114,10 +122,26 @@ impl Engine {
             }
             self.interfaces.push(status);
         }
-        if self.writer.is_kernel()
-            && let Ok(around) = surroundings(&settings)
-        {
-            self.writer.world_mut().surround(&around);
+        if self.writer.is_kernel() && all.is_ok() {
+            self.follow_addresses(&settings, found);
+        }
+    }
+
+    /// An interface that is missing does not keep the program from following the others.
+    fn follow_addresses(&mut self, settings: &Settings, found: &[HostInterface]) {
+        let named = |name: &String| found.iter().find(|interface| interface.name == *name).cloned();
+        let ours: Vec<HostInterface> = settings.xdp.interfaces.iter().filter_map(named).collect();
+        match surroundings_of(settings, &ours) {
+            Ok(around) => {
+                self.writer.world_mut().surround(&around);
+                self.problems.retain(|problem| !problem.starts_with(NOT_FOLLOWED));
+            }
+            Err(error) => {
+                let problem = format!("{NOT_FOLLOWED}{error}");
+                if self.problems.insert(problem.clone()) {
+                    tracing::warn!("{problem}");
+                }
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         view,
     },
     health::Force,
-    model::{MonitorId, ServiceId, VserverId},
+    model::{MonitorId, ServiceId, VserverId, settings::XdpMode},
     worker::answer::{self, Outcome, Transport},
 };
 
@@ -90,11 +90,16 @@ impl Engine {
         let settings = &self.plan.compiled.model.settings;
         let mut out = Vec::new();
         for interface in &self.interfaces {
-            if self.is_ready
-                && interface.mode != "native"
-                && settings.xdp.mode == crate::model::settings::XdpMode::Auto
-            {
-                out.push(format!("interface {}: XDP mode is {}, not native", interface.name, interface.mode));
+            let wanted = match settings.xdp.mode {
+                XdpMode::Auto | XdpMode::Native => "native",
+                XdpMode::Generic => "generic",
+                XdpMode::Off => "off",
+            };
+            if self.is_ready && interface.mode != wanted {
+                out.push(format!(
+                    "interface {}: XDP mode is {}, not {wanted}",
+                    interface.name, interface.mode
+                ));
             }
             if interface.link != "up" {
                 out.push(format!("interface {}: link is {}", interface.name, interface.link));

@@ -94,19 +94,27 @@ impl Engine {
         Ok(before != self.generation)
     }
 
-    /// In place where numbers mean the same, else as a second world and one flip.
+    /// In place where numbers mean the same, else as a second world and one flip. An error leaves everything as it was.
+    /// Before the first decisions nothing is attached: an old world may be answering.
     fn put_in_force(
         &mut self,
         plan: &Plan,
         snapshot: &Snapshot,
         settings: &Settings,
     ) -> Result<(), EngineError> {
-        let is_same = plan.compiled.fingerprint == self.plan.compiled.fingerprint;
-        if is_same {
+        self.writer.make_sure_possible(settings)?;
+        let before = self.plan.compiled.model.settings.clone();
+        if plan.compiled.fingerprint == self.plan.compiled.fingerprint {
+            if self.is_attached {
+                self.writer.attach_or_stay(&before, settings)?;
+            }
             match self.writer.world_mut().reconcile_names(&plan.compiled) {
-                Ok(_) => return Ok(self.writer.attach(settings)?),
-                Err(PublishError::Full { .. } | PublishError::NoPlace { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Ok(_) => return Ok(()),
+                Err(PublishError::Full { .. } | PublishError::NoPlace { .. }) => self.restore_names(),
+                Err(error) => {
+                    self.restore_names();
+                    return Err(error.into());
+                }
             }
         }
         let mut next = self.writer.prepare(settings, &plan.compiled)?;
@@ -115,8 +123,19 @@ impl Engine {
             return Err(error.into());
         }
         self.generation += 1;
-        self.writer.flip(next, settings)?;
+        if self.is_attached {
+            self.writer.flip(next, &before, settings)?;
+        } else {
+            self.writer.exchange(next);
+        }
         Ok(())
+    }
+
+    /// Some names of a refused configuration may be in the table.
+    fn restore_names(&mut self) {
+        if let Err(error) = self.writer.world_mut().reconcile_names(&self.plan.compiled) {
+            tracing::error!(%error, "cannot go back to the old names everywhere");
+        }
     }
 
     /// Workers on other addresses or cores are bound before the old ones end.

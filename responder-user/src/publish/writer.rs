@@ -145,6 +145,13 @@ impl Writer {
         &self.attached
     }
 
+    /// How the interface with this index carries a program of ours, as the kernel says. None: it does not.
+    pub fn mode_on(&self, name: &str, index: u32) -> Option<&'static str> {
+        // Without the pin a link of ours is on its way out, and what is there is not ours.
+        let is_linked = self.pins.as_ref().is_some_and(|pins| pins.link(name).exists());
+        is_linked.then(|| interface::xdp_on(index).ok().flatten()).flatten().map(|(mode, _)| mode.name())
+    }
+
     /// Puts the program on every interface of the configuration, and takes it off every other one.
     pub fn attach(&mut self, settings: &Settings) -> Result<(), PublishError> {
         let (Some(pins), Some(program)) = (&self.pins, &mut self.lane.program) else { return Ok(()) };
@@ -188,20 +195,54 @@ impl Writer {
         fresh(self.pins.as_ref(), settings, compiled, &self.workers_done, generation).map(Next)
     }
 
-    /// Puts a prepared world in force: each link gets the new program in one atomic step. On an error the old world
-    /// stays in force where it was not replaced yet; both answer from a whole plan.
-    pub fn flip(&mut self, next: Next, settings: &Settings) -> Result<(), PublishError> {
+    /// Follows other settings with the same world. On an error everything is as it was under the settings `before`.
+    pub fn attach_or_stay(&mut self, before: &Settings, settings: &Settings) -> Result<(), PublishError> {
+        let result = self.attach(settings);
+        if result.is_err() {
+            self.attach_again(before);
+        }
+        result
+    }
+
+    /// Puts a prepared world in force: each link gets the new program in one atomic step. On an error the old world is
+    /// in force again on the interfaces of `before`; meanwhile both answer from a whole plan.
+    pub fn flip(&mut self, next: Next, before: &Settings, settings: &Settings) -> Result<(), PublishError> {
         let old = std::mem::replace(&mut self.lane, next.0);
         let result = self.attach(settings);
         if result.is_err() {
             let new = std::mem::replace(&mut self.lane, old);
             // Links that have the new program already go back.
-            if let Err(error) = self.attach(settings) {
-                tracing::error!(%error, "cannot go back to the old program everywhere");
-            }
+            self.attach_again(before);
             self.discard(&new);
         }
         result
+    }
+
+    fn attach_again(&mut self, before: &Settings) {
+        if let Err(error) = self.attach(before) {
+            tracing::error!(%error, "cannot go back to the old program everywhere");
+        }
+    }
+
+    /// Err if an interface of these settings is not there, carries a foreign program, or listens on more than the
+    /// program compares.
+    pub fn make_sure_possible(&self, settings: &Settings) -> Result<(), PublishError> {
+        let Some(pins) = &self.pins else { return Ok(()) };
+        surroundings(settings)?;
+        foreign_check(pins, settings)
+    }
+
+    /// Takes a prepared world in the place of one that waits for its answers; what is attached goes on answering until
+    /// [`Writer::attach`].
+    pub fn exchange(&mut self, next: Next) {
+        if self.is_in_force {
+            self.old = self.pins.as_ref().and_then(old_control);
+        }
+        let waited = std::mem::replace(&mut self.lane, next.0);
+        if !self.is_in_force {
+            self.discard(&waited);
+        }
+        self.is_in_force = false;
     }
 
     /// Gives up a prepared world.
@@ -304,13 +345,18 @@ fn foreign_check(pins: &Pins, settings: &Settings) -> Result<(), PublishError> {
     Ok(())
 }
 
-/// Addresses and interfaces as they are now.
+/// Addresses and interfaces as they are now. Every interface of the settings must be there.
 pub fn surroundings(settings: &Settings) -> Result<Surroundings, PublishError> {
     let ours: Vec<HostInterface> =
         settings.xdp.interfaces.iter().map(|name| interface::named(name)).collect::<Result<_, _>>()?;
+    surroundings_of(settings, &ours)
+}
+
+/// Likewise, with the interfaces that are there.
+pub fn surroundings_of(settings: &Settings, ours: &[HostInterface]) -> Result<Surroundings, PublishError> {
     let listen: &[SocketAddr] = &settings.listen;
-    let (listen4, listen6) = interface::listen_words(listen, &ours)?;
-    let interfaces = interface::interface_words(&ours)?;
+    let (listen4, listen6) = interface::listen_words(listen, ours)?;
+    let interfaces = interface::interface_words(ours)?;
     Ok(Surroundings { listen4, listen6, interfaces, max_stale: settings.xdp.max_stale })
 }
 

@@ -152,6 +152,28 @@ fn pins_of_another_layout_are_no_hindrance() {
 }
 
 #[test]
+fn status_tells_that_the_program_is_gone_while_the_daemon_runs() {
+    let bed = Bed::new();
+    let config = bed.write("responder.toml", &(text::head(&bed, "") + &text::stable()));
+    let daemon = Daemon::start(&bed, &config);
+    let mode = || daemon.status()["interfaces"][0]["mode"].as_str().unwrap().to_owned();
+    assert_eq!(mode(), "native");
+    let gone: [&dyn Fn(); 2] = [&|| fs::remove_file(link_pin(&bed)).unwrap(), &|| {
+        bed.ip("link delete gslb0");
+        bed.wire_pair();
+    }];
+    for take_away in gone {
+        take_away();
+        std::thread::sleep(std::time::Duration::from_millis(2500));
+        assert_eq!(mode(), "off");
+        let problems = daemon.status()["problems"].to_string();
+        assert!(problems.contains("interface gslb0: XDP mode is off, not native"), "{problems}");
+        daemon.reload().expect("the same file");
+        assert_eq!(mode(), "native");
+    }
+}
+
+#[test]
 fn an_interface_made_anew_gets_a_new_link() {
     let bed = Bed::new();
     let log = restart_over(&bed, || {

@@ -5,9 +5,11 @@ use std::{thread, time::Duration};
 use nix::sys::signal::Signal;
 use responder_user::control::client::ClientError;
 
+use responder_testbed::{ebpf_object, veth::attach_xdp};
+
 use crate::{
     bed::Bed,
-    daemon::Daemon,
+    daemon::{Daemon, Start},
     dns::{self, A},
     is_full,
     load::{self, Load},
@@ -171,4 +173,85 @@ fn listening_addresses_change_with_a_reload() {
     assert!(daemon.stats()["xdp_pass_not_listening"] > before);
     thread::sleep(Duration::from_millis(100));
     load.stop().assert_clean(100, "listen.addresses");
+}
+
+/// A second interface that carries somebody else's program.
+fn with_occupied_interface(bed: &Bed, base: &str) -> String {
+    bed.ip("link add dmy0 type veth peer name dmy1");
+    bed.ip("link set dmy0 up");
+    bed.ip("link set dmy1 up");
+    attach_xdp(bed.server(), "dmy0", &ebpf_object("pass")).unwrap_or_else(|error| panic!("{error}"));
+    base.replace("interfaces = [\"gslb0\"]", "interfaces = [\"gslb0\", \"dmy0\"]")
+}
+
+#[test]
+fn a_reload_that_an_interface_refuses_changes_no_answer() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "") + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    let socket = dns::socket(&bed);
+    let occupied = with_occupied_interface(&bed, &more_names(&base));
+    for text in [occupied.clone(), more_classes(&occupied), occupied.replace("\"dmy0\"", "\"nothere\"")] {
+        bed.write("responder.toml", &text);
+        let Err(ClientError::Refused(refusal)) = daemon.reload() else { panic!("an interface refuses") };
+        let details = refusal.details.join("\n");
+        assert!(details.contains("dmy0") || details.contains("nothere"), "{details}");
+        assert_eq!(dns::ask(&socket, "x7.example.com", A).rcode, 3, "the old answers stay");
+        let before = daemon.stats()["xdp_answer_a"];
+        assert_eq!(dns::ask(&socket, "s1.example.com", A).answers, 1);
+        assert_eq!(daemon.stats()["xdp_answer_a"], before + 1, "from XDP");
+    }
+    bed.write("responder.toml", &more_names(&base));
+    daemon.reload().expect("the interface that is ours");
+    assert_eq!(dns::ask(&socket, "x7.example.com", A).answers, 1);
+}
+
+#[test]
+fn a_reload_before_the_first_decisions_takes_no_answer_away() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "on_exit = \"keep\"") + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    Daemon::start(&bed, &config).stop();
+    let slow = "[[monitor]]\nname = \"slow\"\ntype = \"tcp\"\ninterval = \"10s\"\ntimeout = \"9s\"\n\n"
+        .to_owned()
+        + &text::service("slow", "10.53.0.99").replace("port = 80", "port = 80\nmonitors = [\"slow\"]")
+        + &text::vserver("more", &["s1", "slow"], "")
+        + &text::vserver("s9", &["slow"], "");
+    // Packets to it are lost: the first result takes nine seconds.
+    bed.ip("neigh add 10.53.0.99 lladdr 02:00:00:00:00:99 dev gslb0");
+    let waiting = base.replace("services = [\"s1\"]", "services = [\"s1\", \"slow\"]") + &slow;
+    bed.write("responder.toml", &waiting);
+    let daemon = Start::new(&bed, &config).spawn();
+    daemon.wait_line("a new world", |line| line.contains("a new world"));
+    thread::sleep(Duration::from_millis(200));
+    let load = Load::start(&bed, load::stable(), 500);
+    for text in [waiting.clone(), more_names(&waiting), more_classes(&waiting)] {
+        bed.write("responder.toml", &text);
+        daemon.reload().expect("a good file");
+        thread::sleep(Duration::from_millis(300));
+        assert_eq!(daemon.status()["ready"], false);
+    }
+    daemon.wait_ready();
+    thread::sleep(Duration::from_millis(200));
+    load.stop().assert_clean(100, "reload before the first decisions");
+    assert_eq!(dns::ask(&dns::socket(&bed), "s1.example.com", A).answers, 1);
+}
+
+#[test]
+fn interfaces_are_followed_while_another_one_is_missing() {
+    let bed = Bed::new();
+    bed.ip("link add dmy0 type veth peer name dmy1");
+    let base = text::head(&bed, "").replace("interfaces = [\"gslb0\"]", "interfaces = [\"gslb0\", \"dmy0\"]")
+        + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    bed.ip("link delete dmy0");
+    bed.ip("link set dev gslb0 address 02:00:00:00:53:01");
+    bed.client_ip("neigh replace 10.53.0.1 lladdr 02:00:00:00:53:01 dev cli0");
+    thread::sleep(Duration::from_millis(2500));
+    let socket = dns::socket(&bed);
+    let before = daemon.stats()["xdp_answer_a"];
+    assert_eq!(dns::ask(&socket, "s1.example.com", A).answers, 1);
+    assert_eq!(daemon.stats()["xdp_answer_a"], before + 1, "the new address of the interface is followed");
 }
