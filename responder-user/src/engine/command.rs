@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Instant};
 use responder_common::counters::Counter;
 use serde_json::{Map, Value, json};
 
-use super::Engine;
+use super::{Engine, start::forced};
 use crate::{
     control::{
         Command, Done, EventKind, Queries, Refusal, Request, View,
@@ -199,7 +199,9 @@ impl Engine {
         let now = Instant::now();
         let (transitions, object) = match target::force(&model, kind, name)? {
             Target::Service(id) => {
-                (self.health.force_service(id, force, now), format!("service {}", model.service(id).name))
+                let transitions = self.health.force_service(id, force, now);
+                self.snapshot.services[id.index()].forced = forced(&self.health, id);
+                (transitions, format!("service {}", model.service(id).name))
             }
             Target::MonitorAt(id, service) => (self.force_at(id, service, force)?, format!("monitor {name}")),
             Target::Monitor(id) => {

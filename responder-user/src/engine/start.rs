@@ -17,7 +17,7 @@ use crate::{
     config::{self, Loaded},
     control::{EventKind, Events, NameIndex, RateMeter, Server, command::CheckReport},
     decide::{ServiceState, Snapshot, VserverState},
-    health::{Health, Scheduler},
+    health::{Force, Health, Scheduler},
     model::{DnsName, Model, RecordType, ServiceId},
     publish::writer::{Start, Writer},
     worker::{Epochs, Served, Workers, Zones, answer},
@@ -94,8 +94,7 @@ pub(super) fn snapshot(model: &Model, health: &Health, orders: &Orders, is_settl
         }
         ServiceState {
             admin: orders.services.get(&service.name).copied().unwrap_or(service.enabled),
-            // Health has put the operator's word into the states already.
-            forced: None,
+            forced: forced(health, ServiceId(i as u32)),
             addresses,
         }
     });
@@ -103,6 +102,15 @@ pub(super) fn snapshot(model: &Model, health: &Health, orders: &Orders, is_settl
         enabled: orders.vservers.get(&vserver.name).copied().unwrap_or(vserver.enabled),
     });
     Snapshot { services: services.collect(), vservers: vservers.collect() }
+}
+
+/// The operator's word on a service. Health has put it into the states already; decisions and lists name it.
+pub(super) fn forced(health: &Health, service: ServiceId) -> Option<bool> {
+    match health.service_force(service) {
+        Force::Auto => None,
+        Force::Up => Some(true),
+        Force::Down => Some(false),
+    }
 }
 
 /// Files and sockets are many with a thousand checks; the hard limit is the administrator's word.

@@ -249,6 +249,21 @@ fn switches_change_answers_before_they_return_and_explain_agrees_with_dig() {
 }
 
 #[test]
+fn a_forced_service_says_that_it_is_forced() {
+    let bed = Bed::new();
+    let config = bed.write("responder.toml", &(text::head(&bed, "") + &text::stable() + &text::flapping()));
+    let daemon = Daemon::start(&bed, &config);
+    let forced = || daemon.ctl_json(&["show", "service", "p1"])["forced"].clone();
+    assert_eq!(forced(), serde_json::Value::Null);
+    daemon.ctl_ok(&["force", "service", "p1", "down"]);
+    assert_eq!(forced(), "down");
+    daemon.ctl_ok(&["reload"]);
+    assert_eq!(forced(), "down", "an order survives a reload");
+    daemon.ctl_ok(&["force", "service", "p1", "auto"]);
+    assert_eq!(forced(), serde_json::Value::Null);
+}
+
+#[test]
 fn events_are_followed_as_they_come() {
     let bed = Bed::new();
     let config = bed.write("responder.toml", &(text::head(&bed, "") + &text::stable() + &text::flapping()));
