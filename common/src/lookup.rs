@@ -97,8 +97,9 @@ pub const fn home(hash: u64, bucket_mask: u32) -> u32 {
     (hash & SLOT_MASK) as u32 & bucket_mask
 }
 
-/// The slot of NAMES where a writer puts a name if it is free; four to a bucket. Readers touch it early, so that the two
-/// cold lines of a name come at the same time and not one after the other. It decides nothing.
+/// The slot of NAMES where a writer puts a name if it is free; four to a bucket. Readers touch it early, meant to let the
+/// two cold lines of a name come at the same time. It decides nothing, and no gain is measured: against the search
+/// before it, interleaved, 1,000 names cost the same and 1 M names 10 to 22 % more (medians; the ranges overlap).
 #[inline(always)]
 pub const fn likely_slot(hash: u64, bucket_mask: u32) -> u32 {
     (hash >> (SLOT_BITS + 1)) as u32 & (bucket_mask * SLOTS_PER_BUCKET + (SLOTS_PER_BUCKET - 1))
