@@ -58,6 +58,8 @@ counters! {
     PassSourcePort = "xdp_pass_source_port",
     /// Passed: the daemon has been silent for longer than `xdp.max_stale`.
     PassStale = "xdp_pass_stale",
+    /// Passed: shorter than a header.
+    PassNoHeader = "xdp_pass_no_header",
     /// Passed: shorter than a header and a question.
     PassRunt = "xdp_pass_runt",
     /// Passed: QR=1.
@@ -66,7 +68,7 @@ counters! {
     PassOpcode = "xdp_pass_opcode",
     /// Passed: not one question, or records where a query has none.
     PassCounts = "xdp_pass_counts",
-    /// Passed: a label that is a pointer or reserved, or a name that does not end.
+    /// Passed: a label that is a pointer or reserved or has a zero octet in it, or a name that does not end.
     PassName = "xdp_pass_name",
     /// Passed: a name longer than the program compares.
     PassLongName = "xdp_pass_long_name",
@@ -96,6 +98,25 @@ counters! {
     PassBroken = "xdp_pass_broken",
 }
 
+/// A counter as its index, for programs that must not be told apart by which one it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(pub usize);
+
+impl From<Counter> for Slot {
+    #[inline(always)]
+    fn from(counter: Counter) -> Self {
+        Self(counter.slot())
+    }
+}
+
+impl Slot {
+    /// As [`Counter::is_drop`].
+    #[inline(always)]
+    pub const fn is_drop(self) -> bool {
+        self.0 == Counter::DropServicePort.slot() || self.0 == Counter::DropBroken.slot()
+    }
+}
+
 /// Places in the per-CPU array; more than there are counters, so that new ones do not change the layout.
 pub const SLOTS: usize = 64;
 
@@ -111,6 +132,12 @@ impl Counter {
     /// True for packets that left as an answer of the program.
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::AnswerA | Self::AnswerAaaa | Self::AnswerNodata)
+    }
+
+    /// True for packets that were passed for their DNS header.
+    #[inline(always)]
+    pub const fn is_of_header(self) -> bool {
+        matches!(self, Self::PassNoHeader | Self::PassResponse | Self::PassOpcode | Self::PassCounts)
     }
 
     /// True for packets that were dropped.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! BUCKETS  8 words {40-bit fingerprint | 24-bit slot}     one cold line
-//!    -> NAMES    NameEntry: the folded name, TTLs, reference numbers      one cold line for names up to 40 octets
+//!    -> NAMES    NameEntry: the folded name, TTLs, reference numbers      one cold line; a second one, in NAME_TAILS,
+//!                for names of more than 40 octets
 //!       -> REFERENCES  one word {generation | slot} for (owner, type, client class)
 //!          -> ANSWERS  AnswerSet, never edited while a reference leads to it
 //! ```
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// Stands in the pin path and in [`Control::layout`].
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 
 /// Ways of a bucket.
 pub const WAYS: usize = 8;
@@ -32,8 +33,11 @@ pub const SLOT_BITS: u32 = 24;
 /// Mask of the slot.
 pub const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 
-/// Slots of NAMES for each bucket; see [`crate::lookup::likely_slot`].
-pub const SLOTS_PER_BUCKET: u32 = 4;
+/// Words of a name that stand in its [`NameEntry`].
+pub const NEAR_WORDS: usize = 5;
+
+/// Words of a name that stand in its [`NameTail`].
+pub const TAIL_WORDS: usize = FAST_NAME_WORDS - NEAR_WORDS;
 
 /// One line of the name table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -76,8 +80,17 @@ pub struct NameEntry {
     pub flags: u8,
     /// Zero.
     pub reserved: u8,
-    /// The folded name, zero-padded.
-    pub name: [u64; FAST_NAME_WORDS],
+    /// The first octets of the folded name, zero-padded.
+    pub name: [u64; NEAR_WORDS],
+}
+
+/// What a name of more than `8 * NEAR_WORDS` octets has behind them, zero-padded; in the slot of its entry. The tails
+/// of shorter names are never read, so their lines stay cold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct NameTail {
+    /// The last words of the folded name.
+    pub words: [u64; TAIL_WORDS],
 }
 
 /// A word of the reference table: slot of [`AnswerSet`] in the lower half, lower half of its generation above; 0: not
@@ -241,7 +254,8 @@ pub struct Class6Key {
 
 const _: () = {
     assert!(size_of::<Bucket>() == 64);
-    assert!(size_of::<NameEntry>() == 128);
+    assert!(size_of::<NameEntry>() == 64);
+    assert!(size_of::<NameTail>() == 64);
     assert!(core::mem::offset_of!(NameEntry, name) == 24);
     assert!(core::mem::offset_of!(AnswerSet, addresses) == 32);
     assert!(size_of::<AnswerSet>() == 32 + 1024 + 1024 + 32);

@@ -6,10 +6,9 @@ use crate::{
     layout::{AnswerSet, Soa},
     layout::{
         Bucket, Class6Key, Control, NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES,
-        NameEntry, PROBES, REFERENCE_NONE, REFERENCE_WORKER, SLOT_BITS, SLOT_MASK, SLOTS_PER_BUCKET, WAYS,
-        reference_slot,
+        NEAR_WORDS, NameEntry, NameTail, PROBES, REFERENCE_NONE, REFERENCE_WORKER, SLOT_BITS, SLOT_MASK,
+        TAIL_WORDS, WAYS, reference_slot,
     },
-    limits::FAST_NAME_WORDS,
     name::{FoldedName, HashKey},
     parse::Query,
     select::{Answer, Kind, Selection},
@@ -30,21 +29,15 @@ pub trait World {
     fn line(&self, bucket: u32) -> Option<Self::Line>;
     /// One word of a line, `way` below 8.
     fn way(&self, line: Self::Line, way: usize) -> u64;
-    /// The first word of a line with this fingerprint; 0 if there is none.
+    /// The word of a line with this fingerprint, of which there is at most one; 0 if there is none.
     #[inline(always)]
-    fn first_with(&self, line: Self::Line, wanted: u64) -> u64 {
+    fn word_with(&self, line: Self::Line, wanted: u64) -> u64 {
         (0..WAYS).map(|way| self.way(line, way)).find(|word| word & !SLOT_MASK == wanted).unwrap_or(0)
     }
-    /// The last one.
-    #[inline(always)]
-    fn last_with(&self, line: Self::Line, wanted: u64) -> u64 {
-        (0..WAYS).rev().map(|way| self.way(line, way)).find(|word| word & !SLOT_MASK == wanted).unwrap_or(0)
-    }
-    /// A name will probably be asked for that is likely to be in this slot: a hint to the processor.
-    #[inline(always)]
-    fn expect(&self, _slot: u32) {}
     /// A name.
     fn entry(&self, slot: u32) -> Option<&NameEntry>;
+    /// The end of a long name.
+    fn tail(&self, slot: u32) -> Option<&NameTail>;
     /// A reference word.
     fn reference(&self, index: u32) -> Option<u64>;
     /// An answer set.
@@ -57,8 +50,8 @@ pub trait World {
     fn class_split(&self, element: u32) -> Option<u64>;
     /// The class of the longest matching IPv6 prefix.
     fn class6(&self, key: &Class6Key) -> Option<u32>;
-    /// The turn of a reference on this CPU: 0, 1, 2, …
-    fn turn(&self, index: u32) -> Option<u32>;
+    /// The turn of a reference on this CPU: 0, 1, … `places - 1`, 0, …
+    fn turn(&self, index: u32, places: u32) -> Option<u32>;
     /// The generation of the last published plan.
     fn generation(&self) -> u64;
     /// As [`crate::wire::Source::forget`].
@@ -97,76 +90,53 @@ pub const fn home(hash: u64, bucket_mask: u32) -> u32 {
     (hash & SLOT_MASK) as u32 & bucket_mask
 }
 
-/// The slot of NAMES where a writer puts a name if it is free; four to a bucket. Readers touch it early, meant to let the
-/// two cold lines of a name come at the same time. It decides nothing, and no gain is measured: against the search
-/// before it, interleaved, 1,000 names cost the same and 1 M names 10 to 22 % more (medians; the ranges overlap).
+/// The turn that follows on `now`, and the turn to take: `now`, unless the set has got smaller since.
 #[inline(always)]
-pub const fn likely_slot(hash: u64, bucket_mask: u32) -> u32 {
-    (hash >> (SLOT_BITS + 1)) as u32 & (bucket_mask * SLOTS_PER_BUCKET + (SLOTS_PER_BUCKET - 1))
+pub const fn take_turn(now: u32, places: u32) -> (u32, u32) {
+    let turn = if now < places { now } else { 0 };
+    (turn + 1, turn)
 }
 
 /// Step 1: the entry of a name. Equality is decided on the whole name.
+///
+/// One entry is looked at: the writer lets no two names of a group of lines have the same fingerprint.
 #[inline(always)]
 pub fn find<'w, M: World, const W: usize>(
     world: &'w M,
     name: &FoldedName<W>,
 ) -> Result<&'w NameEntry, Counter> {
-    let bucket_mask = world.control().bucket_mask;
-    world.expect(likely_slot(name.hash, bucket_mask));
-    let slot = find_slot(world, name, home(name.hash, bucket_mask))?;
+    let word = word_of(world, name.hash)?;
     // The one place where all that the search can have found meets.
-    world.entry(world.forget(slot as usize) as u32).ok_or(Counter::PassBroken)
-}
-
-/// The slot of the entry of a name.
-#[inline(always)]
-fn find_slot<M: World, const W: usize>(world: &M, name: &FoldedName<W>, home: u32) -> Result<u32, Counter> {
-    let wanted = fingerprint(name.hash);
+    let slot = world.forget((word & SLOT_MASK) as usize) as u32;
+    let entry = world.entry(slot).ok_or(Counter::PassBroken)?;
+    // Both are zero-padded, so the words decide; the length tells a name from one with trailing zero octets.
     let len = world.forget(name.len);
-    for probe in 0..PROBES {
-        let line = world.line(home ^ probe).ok_or(Counter::PassBroken)?;
-        let word = world.first_with(line, wanted);
-        if is_named(world, word, name, len)? {
-            return Ok((word & SLOT_MASK) as u32);
-        }
-        if word != 0 {
-            // Another name with this fingerprint, one in 2^39: the writer puts at most two of them into a line.
-            let word = world.last_with(line, wanted);
-            if is_named(world, word, name, len)? {
-                return Ok((word & SLOT_MASK) as u32);
-            }
-        }
-    }
-    Err(Counter::PassUnknownName)
-}
-
-/// Words of a name that share their line with the rest of its entry; few names are longer.
-const NEAR_WORDS: usize = 5;
-
-/// True if a word of a bucket leads to this name. Both are zero-padded, so the words decide; the length tells a name
-/// from one with trailing zero octets.
-#[inline(always)]
-fn is_named<M: World, const W: usize>(
-    world: &M,
-    word: u64,
-    name: &FoldedName<W>,
-    len: usize,
-) -> Result<bool, Counter> {
-    if word & SLOT_MASK == 0 {
-        return Ok(false);
-    }
-    let entry = world.entry((word & SLOT_MASK) as u32).ok_or(Counter::PassBroken)?;
     let mut difference = (entry.name_len as usize ^ len) as u64;
     let asked = |i: usize| name.words.get(i).copied().unwrap_or(0);
     for i in 0..NEAR_WORDS {
         difference |= entry.name[i] ^ asked(i);
     }
-    if difference == 0 && world.forget(len) > NEAR_WORDS * 8 {
-        for i in NEAR_WORDS..FAST_NAME_WORDS {
-            difference |= entry.name[i] ^ asked(i);
+    if len > NEAR_WORDS * 8 {
+        let tail = world.tail(slot).ok_or(Counter::PassBroken)?;
+        for i in 0..TAIL_WORDS {
+            difference |= tail.words[i] ^ asked(NEAR_WORDS + i);
         }
     }
-    Ok(difference == 0)
+    if difference == 0 { Ok(entry) } else { Err(Counter::PassUnknownName) }
+}
+
+/// The first word with the fingerprint of a hash.
+#[inline(always)]
+fn word_of<M: World>(world: &M, hash: u64) -> Result<u64, Counter> {
+    let (wanted, home) = (fingerprint(hash), home(hash, world.control().bucket_mask));
+    for probe in 0..PROBES {
+        let line = world.line(home ^ probe).ok_or(Counter::PassBroken)?;
+        let word = world.word_with(line, wanted);
+        if word != 0 {
+            return Ok(word);
+        }
+    }
+    Err(Counter::PassUnknownName)
 }
 
 /// Step 2a: the class of a client.
@@ -228,7 +198,8 @@ pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
     if set.give as usize > GIVE {
         return Err(Counter::PassLarge);
     }
-    let turn = if set.ring_len > 1 { world.turn(index).ok_or(Counter::PassBroken)? } else { 0 };
+    let places = u32::from(set.ring_len);
+    let turn = if places > 1 { world.turn(index, places).ok_or(Counter::PassBroken)? } else { 0 };
     let selection = Selection::of(set, turn);
     Ok(Answer { entry, kind: Kind::Addresses { selection, ttl: entry.ttls[side], is_aaaa: side == 1 } })
 }

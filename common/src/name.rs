@@ -49,10 +49,76 @@ fn finish(hash: u64, len: usize, multiplier: u64) -> u64 {
     h ^ (h >> 29)
 }
 
+/// Eight octets at `at`; zeros for those behind the end of the message. None: all of them are.
+#[inline(always)]
+fn word_at<S: Source + ?Sized>(source: &S, at: usize) -> Option<u64> {
+    if let Some(word) = source.u64_at(at) {
+        return Some(word);
+    }
+    let last = source.len().checked_sub(8)?;
+    let beyond = at.checked_sub(last)?;
+    if beyond > 7 {
+        return None;
+    }
+    Some(source.u64_at(last)? >> (beyond as u32 * 8))
+}
+
+/// The highest bit of the first octet that is zero; 0 if there is none.
+#[inline(always)]
+fn first_zero(word: u64) -> u64 {
+    let zeros = word.wrapping_sub(ONES) & !word & (0x80 * ONES);
+    // A borrow can mark octets above the first zero one, never below it.
+    zeros & zeros.wrapping_neg()
+}
+
+/// Octets before the one whose highest bit is given. The processor of a BPF program has no instruction for this.
+#[inline(always)]
+fn octets_before(bit: u64) -> usize {
+    // Moves the octet that has this number to the top.
+    ((bit >> 7).wrapping_mul(0x0001_0203_0405_0607) >> 56) as usize
+}
+
 impl<const W: usize> FoldedName<W> {
-    /// Reads the `len` octets of a name at `at`, which label lengths have been checked for. `at` is even and at least 8:
-    /// the last word is read from octets before its end, so that no octet behind the name is touched. None: the
-    /// message ends inside the name. The octets as they stand are added to `sum`.
+    /// No name.
+    #[inline(always)]
+    pub const fn empty() -> Self {
+        Self { words: [0; W], len: 0, hash: 0 }
+    }
+
+    /// Reads the octets at `at`, which is even, up to the first zero octet: what a name is if no label has a zero octet
+    /// in it. Label lengths are not looked at: a name of the table with the same octets has the same labels, and every
+    /// other one is for [`crate::parse::prove`]. None: there is no zero octet in `8 * W` octets or up to the end of the
+    /// message. The octets as they stand are added to `sum`.
+    #[inline(always)]
+    pub fn scan_into<S: Source + ?Sized>(
+        &mut self,
+        source: &S,
+        at: usize,
+        key: HashKey,
+        sum: &mut Sum,
+    ) -> Option<()> {
+        // Zero, but not a zero that is known: names of all lengths look alike to a checker that follows each path.
+        self.words = [source.forget(0) as u64; W];
+        let mut hash = key.seed;
+        for (i, folded) in self.words.iter_mut().enumerate() {
+            let word = word_at(source, at + i * 8)?;
+            let zero = first_zero(word);
+            // All octets before the zero one, or all of them if there is none.
+            let word = word & (zero >> 7).wrapping_sub(1);
+            sum.add(word);
+            *folded = fold(word);
+            hash = mix(hash, *folded, key.multiplier);
+            if zero != 0 {
+                self.len = i * 8 + octets_before(zero) + 1;
+                self.hash = finish(hash, self.len, key.multiplier);
+                return Some(());
+            }
+        }
+        None
+    }
+
+    /// Reads the `len` octets of a name at `at`, which is even. None: the message ends inside the name, or it has more
+    /// than `8 * W` octets. The octets as they stand are added to `sum`.
     #[inline(always)]
     pub fn read<S: Source + ?Sized>(
         source: &S,
@@ -61,52 +127,22 @@ impl<const W: usize> FoldedName<W> {
         key: HashKey,
         sum: &mut Sum,
     ) -> Option<Self> {
-        let mut out = Self::empty();
-        out.read_into(source, at, len, key, sum)?;
-        Some(out)
-    }
-
-    /// No name.
-    #[inline(always)]
-    pub const fn empty() -> Self {
-        Self { words: [0; W], len: 0, hash: 0 }
-    }
-
-    /// As [`Self::read`], in place: a program with few registers does not copy the words.
-    #[inline(always)]
-    pub fn read_into<S: Source + ?Sized>(
-        &mut self,
-        source: &S,
-        at: usize,
-        len: usize,
-        key: HashKey,
-        sum: &mut Sum,
-    ) -> Option<()> {
-        // Zero, but not a zero that is known: names of all lengths look alike to a checker that follows each path.
-        self.words = [source.forget(0) as u64; W];
-        let mut hash = key.seed;
-        let mut whole = 0;
-        for folded in &mut self.words {
-            if (whole + 1) * 8 > len {
+        let mut out = Self { words: [0; W], len, hash: key.seed };
+        for (i, folded) in out.words.iter_mut().enumerate() {
+            let left = len.saturating_sub(i * 8);
+            if left == 0 {
                 break;
             }
-            let word = source.u64_at(at + whole * 8)?;
+            let mut word = word_at(source, at + i * 8)?;
+            if left < 8 {
+                word &= (1 << (left * 8)) - 1;
+            }
             sum.add(word);
             *folded = fold(word);
-            hash = mix(hash, *folded, key.multiplier);
-            whole += 1;
+            out.hash = mix(out.hash, *folded, key.multiplier);
         }
-        let left = len % 8;
-        if left != 0 {
-            let word = source.u64_at(at + len - 8)? >> (64 - 8 * left as u32);
-            sum.add(word);
-            let last = fold(word);
-            *self.words.get_mut(whole)? = last;
-            hash = mix(hash, last, key.multiplier);
-        }
-        self.len = len;
-        self.hash = finish(hash, len, key.multiplier);
-        Some(())
+        out.hash = finish(out.hash, len, key.multiplier);
+        (len <= W * 8 && at + len <= source.len()).then_some(out)
     }
 
     /// From a whole name in wire format; None if it is longer than `8 * W` octets or empty.

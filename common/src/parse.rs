@@ -7,7 +7,7 @@ use crate::{
     checksum::Sum,
     counters::Counter,
     edns::{self, Edns},
-    limits::HEADER,
+    limits::{HEADER, MAX_NAME},
     name::{FoldedName, HashKey},
     wire::{CLASS_IN, Source, flags, rtype},
 };
@@ -54,18 +54,23 @@ impl<const W: usize> Query<W> {
 #[inline(always)]
 pub fn parse<S: Source + ?Sized, const W: usize>(source: &S, key: HashKey) -> Result<Query<W>, Counter> {
     let mut query = Query::empty();
-    parse_into(source, key, &mut query)?;
+    scan_into(source, key, &mut query).map_err(|found| reason(source, &query, found))?;
+    prove(source, &query)?;
     Ok(query)
 }
 
-/// As [`parse`], in place: see [`FoldedName::read_into`].
+/// Reads a query whose name ends at the first zero octet. That the octets before it are labels is shown by a name of
+/// the table that has the same ones, or by [`prove`].
 #[inline(always)]
-pub fn parse_into<S: Source + ?Sized, const W: usize>(
+pub fn scan_into<S: Source + ?Sized, const W: usize>(
     source: &S,
     key: HashKey,
     query: &mut Query<W>,
 ) -> Result<(), Counter> {
-    let (head, counts) = source.head().ok_or(Counter::PassRunt)?;
+    if source.len() < HEADER {
+        return Err(Counter::PassNoHeader);
+    }
+    let (head, counts) = source.head().ok_or(Counter::PassNoHeader)?;
     let header_flags = (head >> 16) as u16;
     if header_flags & flags::QR != 0 {
         return Err(Counter::PassResponse);
@@ -76,13 +81,9 @@ pub fn parse_into<S: Source + ?Sized, const W: usize>(
     if (head >> 32) as u32 != ONE_QUESTION || (counts != 0 && counts != ONE_ADDITIONAL) {
         return Err(Counter::PassCounts);
     }
-    let len = source.forget(name_length::<S, W>(source)?);
-    if len == 0 || len > W * 8 {
-        return Err(Counter::PassLongName);
-    }
     let mut question_sum = Sum::default();
-    query.name.read_into(source, HEADER, len, key, &mut question_sum).ok_or(Counter::PassName)?;
-    let len = source.forget(len);
+    query.name.scan_into(source, HEADER, key, &mut question_sum).ok_or(Counter::PassLongName)?;
+    let len = source.forget(query.name.len);
     if len > W * 8 {
         return Err(Counter::PassLongName);
     }
@@ -113,9 +114,15 @@ pub fn parse_into<S: Source + ?Sized, const W: usize>(
     Ok(())
 }
 
-/// Octets of the name behind the header, root label included.
+/// Why a query is passed that has not been found: a fault of its name goes before all that comes behind the name.
 #[inline(always)]
-fn name_length<S: Source + ?Sized, const W: usize>(source: &S) -> Result<usize, Counter> {
+pub fn reason<S: Source + ?Sized, const W: usize>(source: &S, query: &Query<W>, found: Counter) -> Counter {
+    if found.is_of_header() { found } else { prove(source, query).err().unwrap_or(found) }
+}
+
+/// Follows the labels of a name that was read up to its first zero octet. Err: they are not labels, or not as many.
+#[inline(always)]
+pub fn prove<S: Source + ?Sized, const W: usize>(source: &S, query: &Query<W>) -> Result<(), Counter> {
     let mut at = HEADER;
     // Every label but the root has at least two octets.
     let most = W * 4 + 1;
@@ -124,11 +131,10 @@ fn name_length<S: Source + ?Sized, const W: usize>(source: &S) -> Result<usize, 
         at += 1;
         if label == 0 {
             let len = at - HEADER;
-            return if len <= W * 8 && len <= crate::limits::MAX_NAME {
-                Ok(len)
-            } else {
-                Err(Counter::PassLongName)
-            };
+            if len > W * 8 || len > MAX_NAME {
+                return Err(Counter::PassLongName);
+            }
+            return if len == query.name.len { Ok(()) } else { Err(Counter::PassName) };
         }
         if label > 63 {
             return Err(Counter::PassName);

@@ -58,12 +58,10 @@ pub struct Selection<'w> {
 }
 
 impl<'w> Selection<'w> {
-    /// The selection of a turn.
+    /// The selection of a turn below the places of the ring.
     #[inline(always)]
     pub fn of(set: &'w AnswerSet, turn: u32) -> Self {
-        let ring_len = set.ring_len as u32;
-        let start =
-            if ring_len > 1 { set.ring[(turn % ring_len) as usize & (MAX_RING - 1)] as u32 } else { 0 };
+        let start = if set.ring_len > 1 { set.ring[turn as usize & (MAX_RING - 1)] as u32 } else { 0 };
         Self { set, start }
     }
 

@@ -2,8 +2,8 @@
 
 use aya_ebpf::maps::lpm_trie::Key;
 use responder_common::{
-    layout::{AnswerSet, Bucket, Class6Key, Control, NameEntry, SLOT_BITS, Soa, WAYS},
-    lookup::World,
+    layout::{AnswerSet, Bucket, Class6Key, Control, NameEntry, NameTail, SLOT_BITS, Soa, WAYS},
+    lookup::{self, World},
 };
 
 use crate::{
@@ -71,26 +71,18 @@ impl World for KernelWorld {
     }
 
     #[inline(always)]
-    fn first_with(&self, line: Self::Line, wanted: u64) -> u64 {
-        (0..WAYS).rev().fold(0, |found, way| choose(found, self.way(line, way), wanted))
-    }
-
-    #[inline(always)]
-    fn last_with(&self, line: Self::Line, wanted: u64) -> u64 {
-        (0..WAYS).fold(0, |found, way| choose(found, self.way(line, way), wanted))
-    }
-
-    #[inline(always)]
-    fn expect(&self, slot: u32) {
-        if let Some(entry) = maps::NAMES.get_ptr(slot) {
-            // SAFETY: the kernel checked the slot; what is read is not used.
-            let _ = unsafe { entry.cast::<u64>().read_volatile() };
-        }
+    fn word_with(&self, line: Self::Line, wanted: u64) -> u64 {
+        (0..WAYS).fold(0, |found, way| found | if_same(self.way(line, way), wanted))
     }
 
     #[inline(always)]
     fn entry(&self, slot: u32) -> Option<&NameEntry> {
         element!(maps::NAMES, slot)
+    }
+
+    #[inline(always)]
+    fn tail(&self, slot: u32) -> Option<&NameTail> {
+        element!(maps::NAME_TAILS, slot)
     }
 
     #[inline(always)]
@@ -124,12 +116,12 @@ impl World for KernelWorld {
     }
 
     #[inline(always)]
-    fn turn(&self, index: u32) -> Option<u32> {
+    fn turn(&self, index: u32, places: u32) -> Option<u32> {
         let turn = maps::TURNS.get_ptr_mut(index)?;
         // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
         unsafe {
-            let now = *turn;
-            *turn = now.wrapping_add(1);
+            let (next, now) = lookup::take_turn(*turn, places);
+            *turn = next;
             Some(now)
         }
     }
@@ -146,12 +138,11 @@ impl World for KernelWorld {
     }
 }
 
-/// `word` if it has the fingerprint, else `found`. Without a branch: where a name stands in its line cannot be
-/// predicted, and the verifier has one path to follow.
+/// `word` if it has the fingerprint, else 0. Without a branch: where a name stands in its line cannot be predicted, and
+/// the verifier has one path to follow.
 #[inline(always)]
-fn choose(found: u64, word: u64, wanted: u64) -> u64 {
+fn if_same(word: u64, wanted: u64) -> u64 {
     // Negative if the fingerprints do not differ.
     let difference = opaque(((word ^ wanted) >> SLOT_BITS) as usize).wrapping_sub(1);
-    let mask = opaque(((difference as i64) >> 63) as usize) as u64;
-    found ^ ((found ^ word) & mask)
+    word & ((difference as i64) >> 63) as u64
 }

@@ -17,7 +17,7 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use responder_common::{
-    counters::{self, Counter},
+    counters::{self, Counter, Slot},
     layout::{Control, PerCpu},
     limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS},
     lookup,
@@ -43,20 +43,20 @@ pub fn responder(ctx: XdpContext) -> u32 {
     let Some(cpu) = maps::PER_CPU.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
     // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
     let cpu = unsafe { &mut *cpu };
-    let (counter, verdict) = match answer(&ctx, cpu) {
-        Ok(counter) => (counter, xdp_action::XDP_TX),
+    let (slot, verdict) = match answer(&ctx, cpu) {
+        Ok(counter) => (Slot::from(counter), xdp_action::XDP_TX),
         // Nothing was written yet where an answer of the program fails, so a pass passes the packet as it came.
-        Err(counter) if counter.is_drop() => (counter, xdp_action::XDP_DROP),
-        Err(counter) => (counter, xdp_action::XDP_PASS),
+        Err(slot) if slot.is_drop() => (slot, xdp_action::XDP_DROP),
+        Err(slot) => (slot, xdp_action::XDP_PASS),
     };
     #[cfg(feature = "log")]
-    aya_log_ebpf::debug!(&ctx, "{}: verdict {}", counter.name(), verdict);
-    cpu.counters[counter.slot() & (counters::SLOTS - 1)] += 1;
+    aya_log_ebpf::debug!(&ctx, "counter {}: verdict {}", slot.0, verdict);
+    cpu.counters[slot.0 & (counters::SLOTS - 1)] += 1;
     verdict
 }
 
 #[inline(always)]
-fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
+fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Slot> {
     let scratch = Scratch::of(cpu);
     let world = KernelWorld::open(scratch).ok_or(Counter::PassBroken)?;
     let frame = Frame::of(ctx);
@@ -64,13 +64,23 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Counter> {
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
     let headers = headers::parse(&frame, world.control, ifindex)?;
     if is_stale(world.control, cpu) {
-        return Err(Counter::PassStale);
+        return Err(Counter::PassStale.into());
     }
     let headers = headers.forget(scratch);
     let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
     let mut query = Query::<FAST_NAME_WORDS>::empty();
-    parse::parse_into(&message, world.control.key(), &mut query)?;
-    let entry = lookup::find(&world, &query.name)?;
+    let found = parse::scan_into(&message, world.control.key(), &mut query)
+        .and_then(|()| lookup::find(&world, &query.name));
+    let entry = match found {
+        Ok(entry) => entry,
+        // Only what is behind the header depends on the name.
+        Err(found) if found.is_of_header() => return Err(found.into()),
+        Err(found) => {
+            // Unknown to the verifier, which would follow the labels for each reason by itself.
+            let found = Slot(scratch.forget(found.slot()));
+            return Err(parse::prove(&message, &query).err().map_or(found, Slot::from));
+        }
+    };
     let answer =
         lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(&world, entry, query.qtype, headers.client())?;
     let headers = headers.forget(scratch);

@@ -6,7 +6,7 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, LpmTrie, PerCpuArray},
 };
-use responder_common::layout::{AnswerSet, Bucket, Control, NameEntry, PerCpu, Soa};
+use responder_common::layout::{AnswerSet, Bucket, Control, NameEntry, NameTail, PerCpu, Soa};
 
 /// Mapped into the memory of the daemon; page-aligned by that.
 const MMAPABLE: u32 = 1 << 10;
@@ -24,6 +24,10 @@ pub static BUCKETS: Array<Bucket> = Array::with_max_entries(4, MMAPABLE);
 /// The names.
 #[map]
 pub static NAMES: Array<NameEntry> = Array::with_max_entries(4, MMAPABLE);
+
+/// The ends of long names, by the slots of NAMES.
+#[map]
+pub static NAME_TAILS: Array<NameTail> = Array::with_max_entries(4, MMAPABLE);
 
 /// (owner, type, client class) to answer set.
 #[map]

@@ -23,6 +23,19 @@ pub fn opaque(mut value: usize) -> usize {
 /// Larger than any frame; lets the verifier see that an offset is small.
 const MAX_OFFSET: usize = 0x3fff;
 
+/// What may stand in a packet: integers, which every bit pattern is a value of.
+pub trait Word: Copy + integer::Sealed {}
+
+impl<T: Copy + integer::Sealed> Word for T {}
+
+mod integer {
+    pub trait Sealed {}
+    impl Sealed for u8 {}
+    impl Sealed for u16 {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+}
+
 /// The frame as it is now. Worthless after the kernel has changed its length.
 #[derive(Clone, Copy)]
 pub struct Frame {
@@ -51,7 +64,7 @@ impl Frame {
 
     /// Reads at a place that the caller knows as a constant on each path.
     #[inline(always)]
-    pub fn get<T: Copy>(&self, at: usize) -> Option<T> {
+    pub fn get<T: Word>(&self, at: usize) -> Option<T> {
         let from = self.data + at;
         if opaque(from + size_of::<T>()) > self.end {
             return None;
@@ -65,7 +78,7 @@ impl Frame {
 
     /// Writes at such a place.
     #[inline(always)]
-    pub fn put<T: Copy>(&self, at: usize, value: T) -> Option<()> {
+    pub fn put<T: Word>(&self, at: usize, value: T) -> Option<()> {
         let from = self.data + at;
         if opaque(from + size_of::<T>()) > self.end {
             return None;
@@ -99,10 +112,10 @@ pub struct Window<const N: usize>(usize);
 impl<const N: usize> Window<N> {
     /// Reads at a constant place.
     #[inline(always)]
-    pub fn get<T: Copy>(&self, at: usize) -> T {
-        debug_assert!(at + size_of::<T>() <= N);
+    pub fn get<T: Word>(&self, at: usize) -> T {
+        assert!(at + size_of::<T>() <= N);
         // SAFETY:
-        // - the window was checked as a whole, and places are constants inside it: the verifier refuses others;
+        // - the window was checked as a whole, and the place lies in it: asserted, which costs nothing for a constant;
         // - `T` is an integer, valid for every bit pattern;
         // - the BPF target allows unaligned loads from packet memory.
         unsafe { *((self.0 + at) as *const T) }
@@ -110,8 +123,8 @@ impl<const N: usize> Window<N> {
 
     /// Writes at a constant place.
     #[inline(always)]
-    pub fn put<T: Copy>(&self, at: usize, value: T) {
-        debug_assert!(at + size_of::<T>() <= N);
+    pub fn put<T: Word>(&self, at: usize, value: T) {
+        assert!(at + size_of::<T>() <= N);
         // SAFETY: as in `get`; the program has the packet for itself while it runs.
         unsafe { *((self.0 + at) as *mut T) = value };
     }
@@ -162,7 +175,7 @@ impl Scratch {
 
 impl Message {
     #[inline(always)]
-    fn get<T: Copy>(&self, at: usize) -> Option<T> {
+    fn get<T: Word>(&self, at: usize) -> Option<T> {
         let from = self.start + (opaque(at) & MAX_OFFSET);
         if opaque(from + size_of::<T>()) > self.end {
             return None;
@@ -172,7 +185,7 @@ impl Message {
     }
 
     #[inline(always)]
-    fn put<T: Copy>(&self, at: usize, value: T) -> Option<()> {
+    fn put<T: Word>(&self, at: usize, value: T) -> Option<()> {
         let from = self.start + (opaque(at) & MAX_OFFSET);
         if opaque(from + size_of::<T>()) > self.end {
             return None;

@@ -124,7 +124,7 @@ fn fixture() -> Fixture {
         if zones.has_other_types(&name(n)) {
             entry.flags |= responder_common::layout::NAME_OTHER_TYPES;
         }
-        world.add_entry(entry);
+        world.add_entry(&name(n), entry);
     };
     let set4 = world.add_set(&Addresses::V4(&two));
     let set6 = world.add_set(&Addresses::V6(&six));
@@ -151,7 +151,7 @@ fn fixture() -> Fixture {
     let refs = [world.add_references(&[set4, other]), REFERENCE_NONE];
     let mut classed = MemoryWorld::entry_of(&name("classed.example.com"), &com, soa, 5, refs);
     classed.flags |= NAME_CLASSED_A;
-    world.add_entry(classed);
+    world.add_entry(&name("classed.example.com"), classed);
     world.set_class4([192, 0, 2, 0], 1);
     world.set_class6("2001:db8:1::".parse().unwrap(), 48, 1);
     world.add_name("www.bare.test", "bare.test", 5, &two, &[]);

@@ -89,6 +89,7 @@ impl Program {
             loader
                 .map_max_entries("BUCKETS", sizes.buckets)
                 .map_max_entries("NAMES", sizes.names)
+                .map_max_entries("NAME_TAILS", sizes.names)
                 .map_max_entries("REFERENCES", sizes.references)
                 .map_max_entries("TURNS", sizes.references)
                 .map_max_entries("ANSWERS", sizes.answers)
@@ -171,6 +172,7 @@ impl Program {
             control: region(&self.ebpf, "CONTROL")?,
             buckets: region(&self.ebpf, "BUCKETS")?,
             names: region(&self.ebpf, "NAMES")?,
+            tails: region(&self.ebpf, "NAME_TAILS")?,
             references: region(&self.ebpf, "REFERENCES")?,
             answers: region(&self.ebpf, "ANSWERS")?,
             soas: region(&self.ebpf, "SOAS")?,

@@ -1,10 +1,10 @@
 //! Where the kernel objects are pinned, so that they outlive the daemon.
 //!
 //! ```text
-//! <pin_path>/v2/PER_CPU              counters, shared by all worlds
-//! <pin_path>/v2/link-<interface>     removing this file takes the program off the interface
-//! <pin_path>/v2/world-<n>/<MAP>      the maps of one world
-//! <pin_path>/v2/world-<n>/program-*  the program over them, by the hash of the object that it came from
+//! <pin_path>/v3/PER_CPU              counters, shared by all worlds
+//! <pin_path>/v3/link-<interface>     removing this file takes the program off the interface
+//! <pin_path>/v3/world-<n>/<MAP>      the maps of one world
+//! <pin_path>/v3/world-<n>/program-*  the program over them, by the hash of the object that it came from
 //! ```
 
 use std::{
@@ -19,10 +19,11 @@ use responder_common::layout::LAYOUT_VERSION;
 use super::PublishError;
 
 /// Maps of a world.
-pub const WORLD_MAPS: [&str; 10] = [
+pub const WORLD_MAPS: [&str; 11] = [
     "CONTROL",
     "BUCKETS",
     "NAMES",
+    "NAME_TAILS",
     "REFERENCES",
     "ANSWERS",
     "SOAS",

@@ -11,11 +11,11 @@ use bytemuck::Zeroable;
 use responder_common::{
     class,
     layout::{
-        AnswerSet, Bucket, Control, NameEntry, SLOT_MASK, SLOTS_PER_BUCKET, Soa, WAYS, reference,
+        AnswerSet, Bucket, Control, NEAR_WORDS, NameEntry, NameTail, SLOT_MASK, Soa, WAYS, reference,
         reference_slot,
     },
     limits::FAST_NAME_WORDS,
-    lookup::{fingerprint, likely_slot, places},
+    lookup::{fingerprint, places},
     name::{FoldedName, HashKey},
 };
 
@@ -30,7 +30,7 @@ use super::{
 pub struct Sizes {
     /// Power of two, at least 4.
     pub buckets: u32,
-    /// Slots of NAMES; slot 0 is never used.
+    /// Slots of NAMES and of NAME_TAILS; slot 0 is never used.
     pub names: u32,
     /// Reference words.
     pub references: u32,
@@ -59,7 +59,7 @@ impl Sizes {
         let buckets = (spare(names) * 2).div_ceil(WAYS).next_power_of_two().max(4);
         Self {
             buckets: buckets as u32,
-            names: (buckets as u32).saturating_mul(SLOTS_PER_BUCKET),
+            names: spare(names) as u32,
             references: spare(references) as u32,
             answers: (spare(answers) + answers) as u32,
             soas: spare(soas) as u32,
@@ -77,6 +77,8 @@ pub struct Memory {
     pub buckets: Region<Bucket>,
     /// Names.
     pub names: Region<NameEntry>,
+    /// The ends of long names.
+    pub tails: Region<NameTail>,
     /// Reference words.
     pub references: Region<u64>,
     /// Answer sets.
@@ -96,6 +98,7 @@ impl Memory {
             control: Region::plain("CONTROL", 1)?,
             buckets: Region::plain("BUCKETS", sizes.buckets)?,
             names: Region::plain("NAMES", sizes.names)?,
+            tails: Region::plain("NAME_TAILS", sizes.names)?,
             references: Region::plain("REFERENCES", sizes.references)?,
             answers: Region::plain("ANSWERS", sizes.answers)?,
             soas: Region::plain("SOAS", sizes.soas)?,
@@ -195,6 +198,9 @@ pub enum Reuse {
     AtOnce,
 }
 
+/// Bucket and way of a name's word.
+type Place = (u32, usize);
+
 /// The writer's view of a world's memory.
 pub struct Table {
     memory: Arc<Memory>,
@@ -279,35 +285,61 @@ impl Table {
             .filter(|(_, slot)| *slot != 0)
     }
 
-    fn find(&self, name: &FoldedName<FAST_NAME_WORDS>) -> Option<(&AtomicU64, u32)> {
-        places(name.hash, self.bucket_mask).find_map(|(bucket, way)| {
-            let word = self.memory.buckets.word(bucket, way)?;
-            let value = word.load(Ordering::Acquire);
+    fn find(&self, name: &FoldedName<FAST_NAME_WORDS>) -> Option<(Place, u32)> {
+        places(name.hash, self.bucket_mask).find_map(|place| {
+            let value = self.word(place)?.load(Ordering::Acquire);
             let slot = (value & SLOT_MASK) as u32;
-            let entry = self.memory.names.get(slot).filter(|_| slot != 0)?;
-            let same = value & !SLOT_MASK == fingerprint(name.hash)
-                && entry.name_len as usize == name.len
-                && entry.name == name.words;
-            same.then_some((word, slot))
+            let same = slot != 0
+                && value & !SLOT_MASK == fingerprint(name.hash)
+                && usize::from(self.memory.names.get(slot)?.name_len) == name.len
+                && self.name_words(slot)? == name.words;
+            same.then_some((place, slot))
         })
     }
 
-    /// A free word for a name. Not in a line that has two names with its fingerprint: readers look at two.
-    fn free_place(&self, hash: u64) -> Option<&AtomicU64> {
+    fn word(&self, (bucket, way): Place) -> Option<&AtomicU64> {
+        self.memory.buckets.word(bucket, way)
+    }
+
+    /// The words of the name in a slot.
+    fn name_words(&self, slot: u32) -> Option<[u64; FAST_NAME_WORDS]> {
+        let entry = self.memory.names.get(slot)?;
+        let mut words = [0; FAST_NAME_WORDS];
+        words[..NEAR_WORDS].copy_from_slice(&entry.name);
+        if usize::from(entry.name_len) > NEAR_WORDS * 8 {
+            words[NEAR_WORDS..].copy_from_slice(&self.memory.tails.get(slot)?.words);
+        }
+        Some(words)
+    }
+
+    /// A free word for a name. None, too, if another name of its lines has its fingerprint: readers look at one entry.
+    fn free_place(&self, hash: u64) -> Option<Place> {
         let wanted = fingerprint(hash);
-        places(hash, self.bucket_mask)
-            .filter(|(bucket, _)| {
-                let words = self.memory.buckets.words(*bucket).unwrap_or_default();
-                words.iter().filter(|word| word.load(Ordering::Relaxed) & !SLOT_MASK == wanted).count() < 2
-            })
-            .filter_map(|(bucket, way)| self.memory.buckets.word(bucket, way))
-            .find(|word| word.load(Ordering::Relaxed) & SLOT_MASK == 0)
+        let mut free = None;
+        for place in places(hash, self.bucket_mask) {
+            let word = self.word(place)?.load(Ordering::Relaxed);
+            if word & SLOT_MASK == 0 {
+                free = free.or(Some(place));
+            } else if word & !SLOT_MASK == wanted {
+                return None;
+            }
+        }
+        free
     }
 
     /// The entry of a name in wire format; None if it is not there or longer than the table holds.
     pub fn entry(&self, wire: &[u8]) -> Option<&NameEntry> {
         let name = FoldedName::from_wire(wire, self.key)?;
         self.find(&name).and_then(|(_, slot)| self.memory.names.get(slot))
+    }
+
+    /// Every live name in wire format.
+    pub fn names(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.live_names().filter_map(|(_, slot)| {
+            let len = usize::from(self.memory.names.get(slot)?.name_len);
+            let words = self.name_words(slot)?;
+            bytemuck::bytes_of(&words).get(..len).map(<[u8]>::to_vec)
+        })
     }
 
     /// Puts a name in, or replaces what is said of it. `entry.name` and `entry.name_len` are filled in here. Returns
@@ -320,26 +352,29 @@ impl Table {
         let Some(name) = FoldedName::<FAST_NAME_WORDS>::from_wire(wire, self.key) else {
             return Err(no_place(self));
         };
-        entry.name = name.words;
+        let (near, tail) = name.words.split_at(NEAR_WORDS);
+        entry.name.copy_from_slice(near);
         entry.name_len = name.len as u8;
-        let old = self.find(&name).map(|(_, slot)| slot);
-        if old.and_then(|slot| self.memory.names.get(slot)) == Some(&entry) {
+        let old = self.find(&name);
+        if old.is_some_and(|(_, slot)| self.memory.names.get(slot) == Some(&entry)) {
             return Ok(false);
         }
-        let likely = likely_slot(name.hash, self.bucket_mask);
-        let slot = self.names.take_this(likely).map_or_else(|| self.take_slot(Kind::Name), Ok)?;
+        let place = old.map(|(place, _)| place).or_else(|| self.free_place(name.hash));
+        let place = place.ok_or_else(|| no_place(self))?;
+        let slot = self.take_slot(Kind::Name)?;
         // SAFETY: the slot is free: never used, or given back after the readers were done.
-        unsafe { self.memory.names.write(slot, &entry) };
-        let place = match old {
-            Some(_) => self.find(&name).map(|(word, _)| word),
-            None => self.free_place(name.hash),
-        };
-        let Some(word) = place else {
-            self.names.give_back(slot);
-            return Err(no_place(self));
-        };
-        word.store(fingerprint(name.hash) | u64::from(slot), Ordering::Release);
-        if let Some(old) = old {
+        unsafe {
+            self.memory.names.write(slot, &entry);
+            if name.len > NEAR_WORDS * 8 {
+                let mut words = NameTail::zeroed();
+                words.words.copy_from_slice(tail);
+                self.memory.tails.write(slot, &words);
+            }
+        }
+        if let Some(word) = self.word(place) {
+            word.store(fingerprint(name.hash) | u64::from(slot), Ordering::Release);
+        }
+        if let Some((_, old)) = old {
             self.give_back(Kind::Name, old);
         }
         Ok(true)
@@ -348,8 +383,10 @@ impl Table {
     /// Takes a name out. True if it was there.
     pub fn remove_name(&mut self, wire: &[u8]) -> bool {
         let Some(name) = FoldedName::<FAST_NAME_WORDS>::from_wire(wire, self.key) else { return false };
-        let Some((word, slot)) = self.find(&name) else { return false };
-        word.store(0, Ordering::Release);
+        let Some((place, slot)) = self.find(&name) else { return false };
+        if let Some(word) = self.word(place) {
+            word.store(0, Ordering::Release);
+        }
         self.give_back(Kind::Name, slot);
         true
     }

@@ -17,8 +17,8 @@ use responder_common::{
     class,
     counters::Counter,
     layout::{
-        AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, SLOT_MASK, Soa, WAYS,
-        reference_slot,
+        AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, NameTail, SLOT_MASK,
+        Soa, WAYS, reference_slot,
     },
     limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS, MAX_INTERFACES, MAX_LISTEN},
     lookup::{self, Client},
@@ -158,13 +158,7 @@ impl World {
         }
         let names = &compiled.names.fast;
         let is_gone = |wire: &[u8]| names.binary_search_by(|(name, _)| name.wire().cmp(wire)).is_err();
-        let gone: Vec<Vec<u8>> = self
-            .table
-            .live_names()
-            .filter_map(|(_, slot)| self.table.memory().names.get(slot))
-            .map(|entry| bytemuck::cast_slice::<u64, u8>(&entry.name)[..usize::from(entry.name_len)].to_vec())
-            .filter(|wire| is_gone(wire))
-            .collect();
+        let gone: Vec<Vec<u8>> = self.table.names().filter(|wire| is_gone(wire)).collect();
         let removed = gone.iter().filter(|wire| self.table.remove_name(wire)).count();
         self.table.end_batch();
         Ok((put, removed))
@@ -387,6 +381,10 @@ impl lookup::World for Aside<'_> {
         self.0.entry(slot)
     }
 
+    fn tail(&self, slot: u32) -> Option<&NameTail> {
+        self.0.tail(slot)
+    }
+
     fn reference(&self, index: u32) -> Option<u64> {
         self.0.reference(index)
     }
@@ -411,7 +409,7 @@ impl lookup::World for Aside<'_> {
         self.0.class6(key)
     }
 
-    fn turn(&self, _index: u32) -> Option<u32> {
+    fn turn(&self, _index: u32, _places: u32) -> Option<u32> {
         Some(0)
     }
 
@@ -464,6 +462,10 @@ impl lookup::World for Reader {
         self.memory.names.get(slot & SLOT_MASK as u32)
     }
 
+    fn tail(&self, slot: u32) -> Option<&NameTail> {
+        self.memory.tails.get(slot)
+    }
+
     fn reference(&self, index: u32) -> Option<u64> {
         self.memory.references.word(index, 0).map(|word| word.load(Ordering::Acquire))
     }
@@ -488,11 +490,11 @@ impl lookup::World for Reader {
         Some(u32::from(self.classes.class_of(IpAddr::from(key.address))))
     }
 
-    fn turn(&self, index: u32) -> Option<u32> {
+    fn turn(&self, index: u32, places: u32) -> Option<u32> {
         // Only this reader's thread changes its counters, so a load and a store lose nothing.
         let turn = self.turns.get(READER.get()).or(self.turns.first())?.get(index as usize)?;
-        let now = turn.load(Ordering::Relaxed);
-        turn.store(now.wrapping_add(1), Ordering::Relaxed);
+        let (next, now) = lookup::take_turn(turn.load(Ordering::Relaxed), places);
+        turn.store(next, Ordering::Relaxed);
         Some(now)
     }
 

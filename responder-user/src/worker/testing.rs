@@ -13,11 +13,11 @@ use bytemuck::Zeroable;
 use responder_common::{
     class::{self, DIRECT_ELEMENTS},
     layout::{
-        AnswerSet, Bucket, Class6Key, Control, LAYOUT_VERSION, NAME_APEX, NameEntry, REFERENCE_NONE,
-        SLOT_MASK, Soa, reference,
+        AnswerSet, Bucket, Class6Key, Control, LAYOUT_VERSION, NAME_APEX, NEAR_WORDS, NameEntry, NameTail,
+        REFERENCE_NONE, SLOT_MASK, Soa, reference,
     },
     limits::FAST_NAME_WORDS,
-    lookup::{World, fingerprint, places},
+    lookup::{self, World, fingerprint, places},
     name::FoldedName,
 };
 
@@ -41,6 +41,7 @@ pub struct MemoryWorld {
     control: Control,
     buckets: Vec<Bucket>,
     entries: Vec<NameEntry>,
+    tails: Vec<NameTail>,
     references: Vec<AtomicU64>,
     sets: Vec<AnswerSet>,
     soas: Vec<Soa>,
@@ -71,6 +72,7 @@ impl MemoryWorld {
             control,
             // Slot 0 means "free" everywhere.
             entries: vec![NameEntry::zeroed()],
+            tails: vec![NameTail::zeroed()],
             references: Vec::new(),
             sets: vec![AnswerSet::zeroed()],
             soas: Vec::new(),
@@ -133,25 +135,23 @@ impl MemoryWorld {
         entry.references = references;
         entry.ttls = [ttl; 2];
         entry.soa = soa;
-        entry.name_len = name.wire().len() as u8;
         entry.apex_at = (name.wire().len() - apex.wire().len()) as u8;
         if name == apex {
             entry.flags = NAME_APEX;
         }
-        let octets: &mut [u8] = bytemuck::bytes_of_mut(&mut entry.name);
-        let len = name.wire().len().min(octets.len());
-        octets[..len].copy_from_slice(&name.wire()[..len]);
         entry
     }
 
-    /// Puts an entry into the table.
-    pub fn add_entry(&mut self, entry: NameEntry) {
-        let octets: &[u8] = bytemuck::bytes_of(&entry.name);
-        let name =
-            FoldedName::<FAST_NAME_WORDS>::from_wire(&octets[..entry.name_len as usize], self.control.key())
-                .expect("a name of the table");
+    /// Puts an entry into the table; its name is filled in here.
+    pub fn add_entry(&mut self, name: &DnsName, mut entry: NameEntry) {
+        let name = FoldedName::<FAST_NAME_WORDS>::from_wire(name.wire(), self.control.key())
+            .expect("a name of the table");
+        let (near, tail) = name.words.split_at(NEAR_WORDS);
+        entry.name.copy_from_slice(near);
+        entry.name_len = name.len as u8;
         let slot = self.entries.len() as u64;
         self.entries.push(entry);
+        self.tails.push(NameTail { words: tail.try_into().expect("the rest of the words") });
         let (bucket, way) = places(name.hash, self.control.bucket_mask)
             .find(|(bucket, way)| self.buckets[*bucket as usize].words[*way] == 0)
             .expect("room in the table");
@@ -172,7 +172,7 @@ impl MemoryWorld {
             let set = self.add_set(&Addresses::V6(v6));
             references[1] = self.add_references(&[set]);
         }
-        self.add_entry(Self::entry_of(&name, &apex, soa, ttl, references));
+        self.add_entry(&name, Self::entry_of(&name, &apex, soa, ttl, references));
     }
 
     /// Gives a /24 a class.
@@ -214,6 +214,10 @@ impl World for MemoryWorld {
         self.entries.get(slot as usize)
     }
 
+    fn tail(&self, slot: u32) -> Option<&NameTail> {
+        self.tails.get(slot as usize)
+    }
+
     fn reference(&self, index: u32) -> Option<u64> {
         self.references.get(index as usize).map(|word| word.load(Ordering::Acquire))
     }
@@ -242,8 +246,11 @@ impl World for MemoryWorld {
         })
     }
 
-    fn turn(&self, index: u32) -> Option<u32> {
-        self.turns.get(index as usize).map(|turn| turn.fetch_add(1, Ordering::Relaxed))
+    fn turn(&self, index: u32, places: u32) -> Option<u32> {
+        let turn = self.turns.get(index as usize)?;
+        let (next, now) = lookup::take_turn(turn.load(Ordering::Relaxed), places);
+        turn.store(next, Ordering::Relaxed);
+        Some(now)
     }
 
     fn generation(&self) -> u64 {

@@ -55,12 +55,14 @@ fn case(rows: &mut Vec<Row>) {
 }
 
 fn shapes(rows: &mut Vec<Row>) {
-    let odd = query("odd.\\000\\.x\\255.example.com", A);
-    rows.push(row("zero, dot and 255 are octets of a label", odd, answer(&[host_v4(1, 1)])));
-    let frame = query("odd.\\000\\.x\\223.example.com", A);
+    let odd = query("odd.\\001\\.x\\255.example.com", A);
+    rows.push(row("one, dot and 255 are octets of a label", odd, answer(&[host_v4(1, 1)])));
+    let nil = query("nil.\\000x.example.com", A);
+    rows.push(row("a label with a zero octet is left to a worker", nil, pass(Counter::PassName)));
+    let frame = query("odd.\\001\\.x\\223.example.com", A);
     rows.push(row("only ASCII letters are folded", frame, pass(Counter::PassUnknownName)));
     let frame = query("weird\\000.example.com", A);
-    rows.push(row("a zero at the end of a label counts", frame, pass(Counter::PassUnknownName)));
+    rows.push(row("a zero at the end of a label counts", frame, pass(Counter::PassName)));
     let frame = query("one\\.example.com", A);
     rows.push(row("a dot inside a label is no border of labels", frame, pass(Counter::PassUnknownName)));
     for name in
@@ -106,7 +108,7 @@ fn shapes(rows: &mut Vec<Row>) {
     let frame = one().edit_dns(|d| d.truncate(32)).padded(200, 3);
     rows.push(row("a class that padding completes is not IN", frame, pass(Counter::PassClass)));
     let frame = one().edit_dns(|d| d.truncate(20)).padded(200, 0);
-    rows.push(row("a name that padding ends passes", frame, pass(Counter::PassClass)));
+    rows.push(row("a name that padding ends passes", frame, pass(Counter::PassName)));
 }
 
 fn types_and_classes(rows: &mut Vec<Row>) {

@@ -142,7 +142,13 @@ pub fn model() -> Model {
     {
         b.name(name);
     }
-    for name in ["own.net", "mail.example.com", "odd.\\000\\.x\\255.example.com", "weird.example.com"] {
+    for name in [
+        "own.net",
+        "mail.example.com",
+        "odd.\\001\\.x\\255.example.com",
+        "nil.\\000x.example.com",
+        "weird.example.com",
+    ] {
         b.name(name);
     }
     b.pool("only-v4", 2, 1, &[RecordType::A]);

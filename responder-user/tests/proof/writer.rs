@@ -156,7 +156,7 @@ fn entry(number: u32, owners: u32, version: u32) -> NameEntry {
         apex_at: version as u8,
         flags: 0,
         reserved: 0,
-        name: [0; 13],
+        name: [0; 5],
     }
 }
 
