@@ -84,6 +84,12 @@ counters! {
     PassVersion = "xdp_pass_version",
     /// Passed: more options than the program walks.
     PassManyOptions = "xdp_pass_many_options",
+    /// Passed: a cookie of a length that there is not.
+    PassCookie = "xdp_pass_cookie",
+    /// Passed: a malformed ECS option for a name that looks at it.
+    PassSubnet = "xdp_pass_subnet",
+    /// Passed: policies look at the source and proximity at ECS.
+    PassSubnetPolicy = "xdp_pass_subnet_policy",
     /// Passed: the name is not in the table.
     PassUnknownName = "xdp_pass_unknown_name",
     /// Passed: the name is in the table, but a worker answers this type.

@@ -14,6 +14,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::{
     counters,
+    edns::Nsid,
     limits::{FAST_NAME_WORDS, MAX_INTERFACES, MAX_LISTEN, MAX_POOL, MAX_RING, SOA_WORDS},
 };
 
@@ -61,6 +62,15 @@ pub const NAME_CLASSED_AAAA: u8 = 2;
 pub const NAME_OTHER_TYPES: u8 = 4;
 /// [`NameEntry::flags`]: the name is the apex of its zone: pass SOA and NS.
 pub const NAME_APEX: u8 = 8;
+
+/// [`NameEntry::flags`]: the virtual server looks at ECS.
+pub const NAME_ECS: u8 = 16;
+/// [`NameEntry::flags`]: with ECS, addresses that are not routed are set aside.
+pub const NAME_ECS_VALIDATION: u8 = 32;
+/// [`NameEntry::flags`]: policies look at the source of the packet and proximity at ECS: a worker brings both together.
+pub const NAME_ECS_AND_SOURCE: u8 = 64;
+/// [`NameEntry::flags`]: classes differ by policies alone, which never look at ECS.
+pub const NAME_SOURCE_ALONE: u8 = 128;
 
 /// A name that we answer for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -224,6 +234,16 @@ pub struct Control {
     pub interfaces: [Interface; MAX_INTERFACES],
     /// Listening IPv6 addresses; an unused one ends the list.
     pub listen6: [Listen6; MAX_LISTEN],
+    /// Nanoseconds of UTC less those of CLOCK_MONOTONIC: the time of cookies.
+    pub utc_offset: u64,
+    /// 0: no cookies; 1 and 2: which of the secrets makes cookies.
+    pub cookies: u64,
+    /// Secrets of server cookies (RFC 9018), each with the flag's number.
+    pub cookie_secrets: [[u64; 2]; 2],
+    /// The server's identifier.
+    pub nsid: Nsid,
+    /// Zero.
+    pub reserved: u64,
 }
 
 /// What each CPU has for itself.
@@ -240,7 +260,12 @@ pub struct PerCpu {
     pub reserved: u64,
     /// Indexed by [`counters::Counter::slot`].
     pub counters: [u64; counters::SLOTS],
+    /// Room for a query while it is answered: the stack of the program is too small for it.
+    pub query: [u64; QUERY_WORDS],
 }
+
+/// Words of [`PerCpu::query`].
+pub const QUERY_WORDS: usize = 32;
 
 /// Key of the IPv6 class trie: prefix length in bits, then the address in memory order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -262,6 +287,7 @@ const _: () = {
     assert!(size_of::<AnswerSet>().is_multiple_of(64));
     assert!(size_of::<Soa>().is_multiple_of(64));
     assert!(size_of::<Control>().is_multiple_of(64));
-    assert!(size_of::<PerCpu>() == 32 + 8 * counters::SLOTS);
+    assert!(size_of::<PerCpu>() == 32 + 8 * counters::SLOTS + 8 * QUERY_WORDS);
+    assert!(size_of::<crate::parse::Query<FAST_NAME_WORDS>>() <= 8 * QUERY_WORDS);
     assert!(size_of::<Class6Key>() == 20);
 };

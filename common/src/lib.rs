@@ -17,6 +17,8 @@
 
 pub mod checksum;
 pub mod class;
+pub mod client;
+pub mod cookie;
 pub mod counters;
 pub mod edns;
 pub mod layout;

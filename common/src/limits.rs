@@ -18,6 +18,9 @@ pub const FAST_NAME: usize = FAST_NAME_WORDS * 8;
 /// Options of one OPT record that are walked; longer lists go to a worker.
 pub const MAX_OPTIONS: usize = 8;
 
+/// Words of eight octets of the server's identifier.
+pub const MAX_NSID_WORDS: usize = 8;
+
 /// UDP payload size that we announce and never exceed (RFC 9715; DNS flag day 2020).
 pub const EDNS_PAYLOAD: u16 = 1232;
 

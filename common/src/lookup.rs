@@ -2,12 +2,16 @@
 
 use crate::{
     class,
+    client::Client,
+    cookie::{self, Secrets},
     counters::Counter,
+    edns::{Edns, Options},
     layout::{AnswerSet, Soa},
     layout::{
-        Bucket, Class6Key, Control, NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES,
-        NEAR_WORDS, NameEntry, NameTail, PROBES, REFERENCE_NONE, REFERENCE_WORKER, SLOT_BITS, SLOT_MASK,
-        TAIL_WORDS, WAYS, reference_slot,
+        Bucket, Class6Key, Control, NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_ECS,
+        NAME_ECS_AND_SOURCE, NAME_ECS_VALIDATION, NAME_OTHER_TYPES, NAME_SOURCE_ALONE, NEAR_WORDS, NameEntry,
+        NameTail, PROBES, REFERENCE_NONE, REFERENCE_WORKER, SLOT_BITS, SLOT_MASK, TAIL_WORDS, WAYS,
+        reference_slot,
     },
     name::{FoldedName, HashKey},
     parse::Query,
@@ -50,6 +54,22 @@ pub trait World {
     fn class_split(&self, element: u32) -> Option<u64>;
     /// The class of the longest matching IPv6 prefix.
     fn class6(&self, key: &Class6Key) -> Option<u32>;
+    /// An element of the IPv4 scope table.
+    fn scope_direct(&self, element: u32) -> Option<u64>;
+    /// An element of the scopes of split /24s.
+    fn scope_split(&self, element: u32) -> Option<u64>;
+    /// Class, and length of the longest matching IPv6 prefix in the upper half: prefixes that are each of one class as a
+    /// whole, as large as can be.
+    fn class6_scope(&self, key: &Class6Key) -> Option<u32>;
+    /// The class of a client whose source a policy and whose ECS address proximity looks at, and the scope. None: this
+    /// reader cannot tell.
+    fn class_of_both(&self, _source: &Client, _subnet: &Client) -> Option<(u32, u32)> {
+        None
+    }
+    /// The secrets of cookies, as they are now; None: no cookies.
+    fn cookies(&self) -> Option<Secrets>;
+    /// Seconds of UTC.
+    fn now(&self) -> u32;
     /// The turn of a reference on this CPU: 0, 1, … `places - 1`, 0, …
     fn turn(&self, index: u32, places: u32) -> Option<u32>;
     /// The generation of the last published plan.
@@ -59,15 +79,6 @@ pub trait World {
     fn forget(&self, value: usize) -> usize {
         value
     }
-}
-
-/// Whose address decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Client {
-    /// An IPv4 address as a number.
-    V4(u32),
-    /// An IPv6 address in memory order.
-    V6([u8; 16]),
 }
 
 impl Control {
@@ -160,16 +171,106 @@ pub fn class_of<M: World>(world: &M, client: Client) -> Result<u32, Counter> {
     }
 }
 
+/// The class of an ECS address, and the scope of the answer.
+#[inline(always)]
+fn class_of_subnet<M: World>(world: &M, subnet: Client) -> Result<(u32, u32), Counter> {
+    match subnet {
+        Client::V4(address) => {
+            let (element, lane) = class::direct_place(address);
+            let number = class::lane(world.class_direct(element).ok_or(Counter::PassBroken)?, lane);
+            let classes = world.control().classes;
+            if number < classes {
+                let (element, lane) = class::scope_place(address);
+                let scopes = world.scope_direct(element).ok_or(Counter::PassBroken)?;
+                return Ok((number, class::scope_lane(scopes, lane)));
+            }
+            let (element, lane) = class::split_place(number - classes, address);
+            let class = class::lane(world.class_split(element).ok_or(Counter::PassBroken)?, lane);
+            let (element, lane) = class::split_scope_place(number - classes, address);
+            let scopes = world.scope_split(element).ok_or(Counter::PassBroken)?;
+            Ok((class, class::scope_lane(scopes, lane)))
+        }
+        Client::V6(address) => {
+            let both = world.class6_scope(&Class6Key { bits: 128, address }).ok_or(Counter::PassBroken)?;
+            Ok((both & 0xffff, both >> 16))
+        }
+    }
+}
+
+/// The class where ECS decides, with the scope written into the options (RFC 7871 7.2.1, spec/netscaler.md 1.7).
+#[inline(always)]
+fn class_by_subnet<M: World>(
+    world: &M,
+    entry: &NameEntry,
+    source: Client,
+    options: &mut Options,
+) -> Result<u32, Counter> {
+    let subnet = options.address().ok_or(Counter::PassSubnet)?;
+    let aside = if entry.flags & NAME_ECS_VALIDATION != 0 { class::set_aside(&subnet) } else { None };
+    let (class, scope) = if let Some(block) = aside {
+        (class_of(world, source)?, block)
+    } else if entry.flags & NAME_ECS_AND_SOURCE != 0 {
+        world.class_of_both(&source, &subnet).ok_or(Counter::PassSubnetPolicy)?
+    } else {
+        class_of_subnet(world, subnet)?
+    };
+    options.set_scope(scope);
+    Ok(class)
+}
+
+/// What the options of a query, other than ECS, lead to: the cookie is checked and the one of the reply stands in its
+/// place; what is not answered is taken out.
+#[inline(always)]
+pub fn settle_options<M: World>(
+    world: &M,
+    client: &Client,
+    edns: &mut Edns,
+    options: &mut Options,
+) -> Result<(), Counter> {
+    let control = world.control();
+    if edns.wants_nsid() && control.nsid.is_empty() {
+        *edns = edns.without_nsid();
+    }
+    if !edns.has_cookie() && !edns.has_bad_cookie() {
+        return Ok(());
+    }
+    let Some(secrets) = world.cookies() else {
+        *edns = edns.without_cookie();
+        return Ok(());
+    };
+    if edns.has_bad_cookie() {
+        return Err(Counter::PassCookie);
+    }
+    let server = edns.has_server_cookie().then_some([options.cookie[1], options.cookie[2]]);
+    let checked = cookie::check(&secrets, options.cookie[0], server, client, world.now());
+    options.cookie[1] = checked.server[0];
+    options.cookie[2] = checked.server[1];
+    *edns = edns.with_valid_cookie(checked.is_valid);
+    Ok(())
+}
+
 /// Steps 2 and 3: from an entry to the answer for this type and client.
 ///
-/// `GIVE` addresses and `SOA` words of a name are what the caller can write.
+/// `GIVE` addresses and `SOA` words of a name are what the caller can write. Where ECS is of no concern it is taken out
+/// of `edns`.
 #[inline(always)]
 pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
     world: &'w M,
     entry: &'w NameEntry,
     qtype: u16,
     client: Client,
+    edns: &mut Edns,
+    options: &mut Options,
 ) -> Result<Answer<'w>, Counter> {
+    if edns.has_subnet() || edns.has_bad_subnet() {
+        if entry.flags & NAME_ECS == 0 {
+            *edns = edns.without_subnet();
+        } else if edns.has_bad_subnet() {
+            return Err(Counter::PassSubnet);
+        } else {
+            options.set_scope(0);
+        }
+    }
     let (side, classed) = match qtype {
         rtype::A => (0, NAME_CLASSED_A),
         rtype::AAAA => (1, NAME_CLASSED_AAAA),
@@ -185,7 +286,14 @@ pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
         };
     }
     if entry.flags & classed != 0 {
-        index = index.wrapping_add(class_of(world, client)?);
+        let by_subnet =
+            edns.has_subnet() && options.source_len() != 0 && entry.flags & NAME_SOURCE_ALONE == 0;
+        let class = if by_subnet {
+            class_by_subnet(world, entry, client, options)?
+        } else {
+            class_of(world, client)?
+        };
+        index = index.wrapping_add(class);
     }
     let word = world.reference(index).ok_or(Counter::PassBroken)?;
     if word == 0 {
@@ -227,11 +335,12 @@ fn no_data<'w, M: World, const SOA: usize>(
 #[inline(always)]
 pub fn answer<'w, M: World, const W: usize, const GIVE: usize, const SOA: usize>(
     world: &'w M,
-    query: &Query<W>,
+    query: &mut Query<W>,
     client: Client,
 ) -> Result<Answer<'w>, Counter> {
     let entry = find(world, &query.name)?;
-    answer_for::<M, GIVE, SOA>(world, entry, query.qtype, client)
+    settle_options(world, &client, &mut query.edns, &mut query.options)?;
+    answer_for::<M, GIVE, SOA>(world, entry, query.qtype, client, &mut query.edns, &mut query.options)
 }
 
 /// Places where a name may stand: `(bucket, way)` in the order of the search.

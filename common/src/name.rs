@@ -13,6 +13,7 @@ pub struct HashKey {
 
 /// A name of up to `8 * W` octets: folded, zero-padded, with its keyed hash.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct FoldedName<const W: usize> {
     /// Wire format in lower case; octets behind the name are zero.
     pub words: [u64; W],
@@ -47,20 +48,6 @@ fn finish(hash: u64, len: usize, multiplier: u64) -> u64 {
     let h = mix(hash, len as u64, multiplier);
     let h = h.wrapping_mul(0x9fb2_1c65_1e98_df25);
     h ^ (h >> 29)
-}
-
-/// Eight octets at `at`; zeros for those behind the end of the message. None: all of them are.
-#[inline(always)]
-fn word_at<S: Source + ?Sized>(source: &S, at: usize) -> Option<u64> {
-    if let Some(word) = source.u64_at(at) {
-        return Some(word);
-    }
-    let last = source.len().checked_sub(8)?;
-    let beyond = at.checked_sub(last)?;
-    if beyond > 7 {
-        return None;
-    }
-    Some(source.u64_at(last)? >> (beyond as u32 * 8))
 }
 
 /// The highest bit of the first octet that is zero; 0 if there is none.
@@ -101,7 +88,7 @@ impl<const W: usize> FoldedName<W> {
         self.words = [source.forget(0) as u64; W];
         let mut hash = key.seed;
         for (i, folded) in self.words.iter_mut().enumerate() {
-            let word = word_at(source, at + i * 8)?;
+            let word = source.word_at(at + i * 8)?;
             let zero = first_zero(word);
             // All octets before the zero one, or all of them if there is none.
             let word = word & (zero >> 7).wrapping_sub(1);
@@ -133,7 +120,7 @@ impl<const W: usize> FoldedName<W> {
             if left == 0 {
                 break;
             }
-            let mut word = word_at(source, at + i * 8)?;
+            let mut word = source.word_at(at + i * 8)?;
             if left < 8 {
                 word &= (1 << (left * 8)) - 1;
             }

@@ -6,7 +6,7 @@
 use crate::{
     checksum::Sum,
     counters::Counter,
-    edns::{self, Edns},
+    edns::{self, Edns, Options},
     limits::{HEADER, MAX_NAME},
     name::{FoldedName, HashKey},
     wire::{CLASS_IN, Source, flags, rtype},
@@ -14,6 +14,7 @@ use crate::{
 
 /// A query that can be answered from the table. Names have at most `8 * W` octets.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Query<const W: usize> {
     /// Id and flags, in memory order.
     pub head: u32,
@@ -21,8 +22,10 @@ pub struct Query<const W: usize> {
     pub name: FoldedName<W>,
     /// The question's type.
     pub qtype: u16,
-    /// OPT, or that there was none.
+    /// OPT, or that there was none. What is not answered of it is taken out on the way.
     pub edns: Edns,
+    /// What the options say; on the way they become what the reply says.
+    pub options: Options,
     /// Offset behind the question.
     pub question_end: usize,
     /// Sum over the question as it stands.
@@ -44,6 +47,7 @@ impl<const W: usize> Query<W> {
             name: FoldedName::empty(),
             qtype: 0,
             edns: Edns::ABSENT,
+            options: Options::default(),
             question_end: 0,
             question_sum: Sum::default(),
         }
@@ -103,7 +107,7 @@ pub fn scan_into<S: Source + ?Sized, const W: usize>(
         }
         Edns::ABSENT
     } else {
-        edns::parse(source, question_end)?
+        edns::parse(source, question_end, &mut query.options)?
     };
     query.head = head as u32;
     query.name.len = len;

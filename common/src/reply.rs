@@ -2,7 +2,7 @@
 
 use crate::{
     checksum::Sum,
-    edns::{self, OPT_LEN},
+    edns::{self, Nsid},
     layout::{SET_EXTRAS_OPTIONAL, SOA_FIXED_SERIAL, SOA_MNAME_IN_ZONE, SOA_RNAME_IN_ZONE, Soa},
     limits::HEADER,
     parse::Query,
@@ -36,8 +36,8 @@ fn record_len(is_aaaa: bool) -> usize {
 /// The shape of the reply when nothing has to be left out. With at most eight addresses, names of at most 104 octets
 /// and the SOA pieces of the XDP program it is below 512 octets, so that program needs no [`fit`].
 #[inline(always)]
-pub fn shape<const W: usize>(query: &Query<W>, answer: &Answer<'_>) -> Shape {
-    let base = query.question_end + if query.edns.is_present() { OPT_LEN } else { 0 };
+pub fn shape<const W: usize>(query: &Query<W>, answer: &Answer<'_>, nsid: &Nsid) -> Shape {
+    let base = query.question_end + query.edns.reply_len(&query.options, nsid);
     match answer.kind {
         Kind::Addresses { selection, is_aaaa, .. } => {
             let count = selection.set.give as u32;
@@ -49,12 +49,12 @@ pub fn shape<const W: usize>(query: &Query<W>, answer: &Answer<'_>) -> Shape {
 
 /// The shape for a message of at most `limit` octets: optional extras are left out from the tail; any other set that
 /// does not fit is left out whole with TC.
-pub fn fit<const W: usize>(query: &Query<W>, answer: &Answer<'_>, limit: usize) -> Shape {
-    let whole = shape(query, answer);
+pub fn fit<const W: usize>(query: &Query<W>, answer: &Answer<'_>, nsid: &Nsid, limit: usize) -> Shape {
+    let whole = shape(query, answer, nsid);
     if whole.len <= limit {
         return whole;
     }
-    let base = query.question_end + if query.edns.is_present() { OPT_LEN } else { 0 };
+    let base = query.question_end + query.edns.reply_len(&query.options, nsid);
     if let Kind::Addresses { selection, is_aaaa, .. } = answer.kind {
         let room = limit.saturating_sub(base) / record_len(is_aaaa);
         if selection.set.flags & SET_EXTRAS_OPTIONAL != 0 && room > 0 {
@@ -87,6 +87,7 @@ pub fn write<K: Sink + ?Sized, const W: usize, const GIVE: usize, const SOA: usi
     sink: &mut K,
     query: &Query<W>,
     answer: &Answer<'_>,
+    nsid: &Nsid,
     shape: Shape,
 ) -> Option<Sum> {
     let mut sum = query.question_sum;
@@ -107,7 +108,7 @@ pub fn write<K: Sink + ?Sized, const W: usize, const GIVE: usize, const SOA: usi
         Kind::NoData { .. } => {}
     }
     if query.edns.is_present() {
-        edns::write(sink, at, query.edns.dnssec_ok(), 0, &mut sum)?;
+        edns::write(sink, at, query.edns, &query.options, nsid, 0, &mut sum)?;
     }
     Some(sum)
 }

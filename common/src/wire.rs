@@ -37,6 +37,20 @@ pub trait Source {
         Some((self.u64_at(0)?, self.u32_at(8)?))
     }
 
+    /// Eight octets at `at`; zeros for those behind the end of the message. None: all of them are.
+    #[inline(always)]
+    fn word_at(&self, at: usize) -> Option<u64> {
+        if let Some(word) = self.u64_at(at) {
+            return Some(word);
+        }
+        let last = self.len().checked_sub(8)?;
+        let beyond = at.checked_sub(last)?;
+        if beyond > 7 {
+            return None;
+        }
+        Some(self.u64_at(last)? >> (beyond as u32 * 8))
+    }
+
     /// A number of two octets in network order.
     #[inline(always)]
     fn number16(&self, at: usize) -> Option<u16> {

@@ -2,7 +2,7 @@
 //!
 //! Lengths come from IP and UDP, never from the frame, which may be padded (design section 4).
 
-use responder_common::{counters::Counter, layout::Control, lookup::Client};
+use responder_common::{client::Client, counters::Counter, layout::Control};
 
 use crate::packet::{Frame, Scratch};
 

@@ -1,7 +1,8 @@
 //! The maps as `responder_common::lookup` wants them.
 
-use aya_ebpf::maps::lpm_trie::Key;
+use aya_ebpf::{helpers::bpf_ktime_get_coarse_ns, maps::lpm_trie::Key};
 use responder_common::{
+    cookie::Secrets,
     layout::{AnswerSet, Bucket, Class6Key, Control, NameEntry, NameTail, SLOT_BITS, Soa, WAYS},
     lookup::{self, World},
 };
@@ -113,6 +114,41 @@ impl World for KernelWorld {
     #[inline(always)]
     fn class6(&self, key: &Class6Key) -> Option<u32> {
         maps::CLASS6.get(Key::new(key.bits, key.address)).copied()
+    }
+
+    #[inline(always)]
+    fn scope_direct(&self, element: u32) -> Option<u64> {
+        word!(maps::SCOPE4, element)
+    }
+
+    #[inline(always)]
+    fn scope_split(&self, element: u32) -> Option<u64> {
+        word!(maps::SCOPE4_SPLIT, element)
+    }
+
+    #[inline(always)]
+    fn class6_scope(&self, key: &Class6Key) -> Option<u32> {
+        maps::SCOPE6.get(Key::new(key.bits, key.address)).copied()
+    }
+
+    #[inline(always)]
+    fn cookies(&self) -> Option<Secrets> {
+        let secret = |slot: usize| {
+            let words = &raw const self.control.cookie_secrets[slot & 1];
+            // SAFETY: aligned words that their writer stores whole.
+            unsafe { [(&raw const (*words)[0]).read_volatile(), (&raw const (*words)[1]).read_volatile()] }
+        };
+        // SAFETY: an aligned word that its writer stores whole.
+        let which = unsafe { (&raw const self.control.cookies).read_volatile() } as usize;
+        (which != 0).then(|| Secrets { current: secret(which.wrapping_sub(1)), previous: secret(which) })
+    }
+
+    #[inline(always)]
+    fn now(&self) -> u32 {
+        // SAFETY: an aligned word that its writer stores whole; a helper without arguments.
+        let (offset, now) =
+            unsafe { ((&raw const self.control.utc_offset).read_volatile(), bpf_ktime_get_coarse_ns()) };
+        (now.wrapping_add(offset) / 1_000_000_000) as u32
     }
 
     #[inline(always)]

@@ -68,8 +68,8 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Slot> {
     }
     let headers = headers.forget(scratch);
     let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
-    let mut query = Query::<FAST_NAME_WORDS>::empty();
-    let found = parse::scan_into(&message, world.control.key(), &mut query)
+    let query = room(cpu);
+    let found = parse::scan_into(&message, world.control.key(), query)
         .and_then(|()| lookup::find(&world, &query.name));
     let entry = match found {
         Ok(entry) => entry,
@@ -78,22 +78,48 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Slot> {
         Err(found) => {
             // Unknown to the verifier, which would follow the labels for each reason by itself.
             let found = Slot(scratch.forget(found.slot()));
-            return Err(parse::prove(&message, &query).err().map_or(found, Slot::from));
+            return Err(parse::prove(&message, query).err().map_or(found, Slot::from));
         }
     };
-    let answer =
-        lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(&world, entry, query.qtype, headers.client())?;
+    let client = headers.client();
+    let (edns, options) = (&mut query.edns, &mut query.options);
+    lookup::settle_options(&world, &client, edns, options)?;
+    let answer = lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(
+        &world,
+        entry,
+        query.qtype,
+        client,
+        edns,
+        options,
+    )?;
     let headers = headers.forget(scratch);
-    let shape = reply::shape(&query, &answer);
+    let nsid = &world.control.nsid;
+    let shape = reply::shape(query, &answer, nsid);
     let change = (headers.dns_at() + shape.len) as i64 - frame.len() as i64;
     grow::grow(ctx, change as i32, headers.dns_at() + query.question_end, scratch)?;
     let frame = Frame::of(ctx);
     let mut message = frame.message(headers.dns_at(), shape.len, scratch);
-    let sum =
-        reply::write::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(&mut message, &query, &answer, shape)
-            .ok_or(Counter::DropBroken)?;
+    let sum = reply::write::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(
+        &mut message,
+        query,
+        &answer,
+        nsid,
+        shape,
+    )
+    .ok_or(Counter::DropBroken)?;
     send::send(&frame, &headers, shape.len, sum).ok_or(Counter::DropBroken)?;
     Ok(answer.counter())
+}
+
+/// Room for a query in the memory of this CPU.
+#[inline(always)]
+fn room(cpu: &mut PerCpu) -> &mut Query<FAST_NAME_WORDS> {
+    let room = (&raw mut cpu.query).cast::<Query<FAST_NAME_WORDS>>();
+    // SAFETY:
+    // - the query fits, which the layout asserts, and words are aligned as it is;
+    // - it has no references and no enums: every bit pattern is one;
+    // - nothing else uses these words while the program runs.
+    unsafe { &mut *room }
 }
 
 /// True when the daemon has been silent for too long. The clock is read once a jiffy, not once a packet.

@@ -49,6 +49,18 @@ pub static CLASS4: Array<u64> = Array::with_max_entries(1, MMAPABLE);
 #[map]
 pub static CLASS4_SPLIT: Array<u64> = Array::with_max_entries(1, MMAPABLE);
 
+/// ECS scopes of IPv4, eight to an element.
+#[map]
+pub static SCOPE4: Array<u64> = Array::with_max_entries(1, MMAPABLE);
+
+/// ECS scopes of split /24s.
+#[map]
+pub static SCOPE4_SPLIT: Array<u64> = Array::with_max_entries(1, MMAPABLE);
+
+/// Client classes of IPv6 and ECS scopes.
+#[map]
+pub static SCOPE6: LpmTrie<[u8; 16], u32> = LpmTrie::with_max_entries(1, NO_PREALLOC);
+
 /// Client classes of IPv6.
 #[map]
 pub static CLASS6: LpmTrie<[u8; 16], u32> = LpmTrie::with_max_entries(1, NO_PREALLOC);

@@ -89,6 +89,8 @@ fn fixture() -> Fixture {
         services: vec![],
         backup: None,
         multiple_ip_response: false,
+        ecs: false,
+        ecs_validation: false,
         empty_down_response: false,
         enabled: true,
     };

@@ -18,6 +18,7 @@ use std::{
 };
 
 use ipnet::Ipv6Net;
+use responder_common::layout;
 
 use crate::{
     decide::{Client, Owner, candidate, chain, policy, proximity},
@@ -43,6 +44,8 @@ pub struct Classes {
     pub representatives: Vec<IpAddr>,
     /// For every class the range of locations that holds its representative; index into the model's table.
     places: Vec<Option<u32>>,
+    /// For every class whether a policy decides for it, and not proximity.
+    fired: Vec<bool>,
     /// /24s that hold more than one class.
     splits: usize,
 }
@@ -101,6 +104,7 @@ impl Classes {
                 .collect(),
             representatives: numbering.representatives,
             places: numbering.places,
+            fired: numbering.fired,
             splits,
         })
     }
@@ -137,6 +141,32 @@ impl Classes {
         }
     }
 
+    /// The class of a client whose source policies look at and whose ECS address proximity looks at, and the scope: where
+    /// a policy decides, ECS is of no concern. Where policies decide for the ECS address itself, no class is made for its
+    /// place alone: the source decides, as it does for a query without ECS.
+    pub fn of_both(&self, source: IpAddr, subnet: IpAddr) -> ClassMatch {
+        let by_source = ClassMatch { class: self.class_of(source), prefix_len: 0 };
+        let by_subnet = self.lookup(subnet);
+        let is_fired = |class: u16| self.fired.get(usize::from(class)).copied().unwrap_or(false);
+        if is_fired(by_source.class) || is_fired(by_subnet.class) { by_source } else { by_subnet }
+    }
+
+    /// The largest prefixes that are each of one class as a whole: an address, a prefix length and a class, ascending.
+    pub fn v6_scopes(&self) -> impl Iterator<Item = (Ipv6Addr, u8, u16)> + '_ {
+        self.v6_ranges.iter().flat_map(|(first, last, class)| {
+            let pieces = largest_prefixes(128, first.to_bits(), last.to_bits());
+            pieces.map(|(at, len)| (Ipv6Addr::from_bits(at), len, *class))
+        })
+    }
+
+    /// As [`Self::v6_scopes`], for IPv4.
+    pub fn v4_scopes(&self) -> impl Iterator<Item = (Ipv4Addr, u8)> + '_ {
+        self.v4.iter().flat_map(|(first, last, _)| {
+            let pieces = largest_prefixes(32, first.to_bits().into(), last.to_bits().into());
+            pieces.map(|(at, len)| (v4_address(at), len))
+        })
+    }
+
     /// A client of the class to decide for, located without a search.
     pub fn client<'m>(&self, model: &'m Model, class: u16) -> Client<'m> {
         let class = usize::from(class);
@@ -145,13 +175,34 @@ impl Classes {
     }
 }
 
+/// What ECS changes of the answers of an owner: flags of its names ([`layout::NameEntry::flags`]).
+pub fn ecs_flags(model: &Model, owner: &Owner) -> u8 {
+    let vserver = model.vserver(owner.vserver);
+    if !vserver.ecs {
+        return 0;
+    }
+    let links = chain::links(model, owner.vserver);
+    let has_proximity = links.into_iter().any(|v| proximity::is_used_by(model.vserver(v)));
+    let validation = if vserver.ecs_validation { layout::NAME_ECS_VALIDATION } else { 0 };
+    let decider = match (has_policies(model), has_proximity) {
+        (true, true) => layout::NAME_ECS_AND_SOURCE,
+        (_, false) => layout::NAME_SOURCE_ALONE,
+        (false, true) => 0,
+    };
+    layout::NAME_ECS | validation | decider
+}
+
+fn has_policies(model: &Model) -> bool {
+    model
+        .policies
+        .iter()
+        .any(|p| matches!(model.actions[p.action.index()].kind, DnsActionKind::PreferredLocations(_)))
+}
+
 /// False if the owner answers this type alike to all classes, so that one column will do. A cheap rule that may say
 /// true too often, never too seldom.
 pub fn classed(model: &Model, owner: &Owner, rtype: RecordType) -> bool {
-    let preferred = model
-        .policies
-        .iter()
-        .any(|p| matches!(model.actions[p.action.index()].kind, DnsActionKind::PreferredLocations(_)));
+    let preferred = has_policies(model);
     let links = chain::links(model, owner.vserver);
     let answers = |v| model.vserver(v).types.contains(&rtype) && candidate::has_address(model, v, rtype);
     links.into_iter().any(|v| answers(v) && (preferred || proximity::is_used_by(model.vserver(v))))
@@ -206,12 +257,18 @@ struct Numbering {
     numbers: HashMap<Signature, u32>,
     representatives: Vec<IpAddr>,
     places: Vec<Option<u32>>,
+    fired: Vec<bool>,
 }
 
 impl Numbering {
     /// 0 for what nothing mentions, then ascending addresses, IPv4 first: the order of the file has no influence.
     fn of(v4: &[(Piece, Signature)], v6: &[(Piece, Signature)]) -> Self {
-        let mut out = Self { numbers: HashMap::new(), representatives: Vec::new(), places: Vec::new() };
+        let mut out = Self {
+            numbers: HashMap::new(),
+            representatives: Vec::new(),
+            places: Vec::new(),
+            fired: Vec::new(),
+        };
         let both = || v4.iter().map(|p| (true, p)).chain(v6.iter().map(|p| (false, p)));
         let unmentioned = both().find(|(_, (piece, _))| !piece.mentioned);
         for (v4, (piece, signature)) in unmentioned.into_iter().chain(both()) {
@@ -219,6 +276,7 @@ impl Numbering {
             out.numbers.entry(*signature).or_insert_with(|| {
                 out.representatives.push(address(v4, piece.first));
                 out.places.push(piece.range);
+                out.fired.push(matches!(signature, Signature::Preferred(_)));
                 next
             });
         }
@@ -252,6 +310,18 @@ fn count_splits(v4: &[Run]) -> usize {
     let mut split: Vec<u128> = v4.iter().filter(|r| r.first & 0xff != 0).map(|r| r.first >> 8).collect();
     split.dedup();
     split.len()
+}
+
+/// The prefixes, as large as can be, that make up `first` to `last`.
+fn largest_prefixes(bits: u8, first: u128, last: u128) -> impl Iterator<Item = (u128, u8)> {
+    let mut next = Some(first);
+    std::iter::from_fn(move || {
+        let at = next?;
+        let len = room(bits, at, at, last);
+        let host = 1_u128.checked_shl(u32::from(bits - len)).map_or(u128::MAX, |size| size - 1);
+        next = (at | host).checked_add(1).filter(|at| *at <= last);
+        Some((at, len))
+    })
 }
 
 /// Length of the largest prefix that contains `address` and lies within `first` to `last`.

@@ -12,6 +12,7 @@ use responder_common::{
 };
 
 use super::{
+    class::ecs_flags,
     number::{Numbering, SIDES},
     soa::{FIRST_ZONE, LONGEST_WITH_ROOM, OWN_APEX, OWN_APEX_LONG},
 };
@@ -63,6 +64,7 @@ impl Names {
                     let Some(side) = numbering.side(served.owner, served.rtype) else { continue };
                     entry.references[at] = side.base;
                     entry.ttls[at] = served.ttl;
+                    entry.flags |= ecs_flags(model, owners.owner(served.owner));
                     if side.columns > 1 {
                         entry.flags |= [NAME_CLASSED_A, NAME_CLASSED_AAAA][at];
                     }

@@ -159,6 +159,10 @@ pub struct Vserver {
     pub backup: Option<At<String>>,
     /// `multiple_ip_response`
     pub multiple_ip_response: bool,
+    /// `ecs`
+    pub ecs: bool,
+    /// `ecs_validation`
+    pub ecs_validation: bool,
     /// `empty_down_response`
     pub empty_down_response: bool,
     /// `state`

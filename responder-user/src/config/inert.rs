@@ -56,7 +56,6 @@ pub(super) const LIMITS: Fields = &[
     ("responses_per_second", Shape::Integer(0, 1_000_000_000)),
     ("max_amplification", Shape::Number(0.0, 1000.0)),
     ("slip", Shape::Integer(0, 1000)),
-    ("cookies", Shape::Bool),
 ];
 
 /// `[observer]`
@@ -95,8 +94,6 @@ pub(super) const SERVICE: Fields =
 /// Of `[[vserver]]`.
 pub(super) const VSERVER: Fields = &[
     ("disable_primary_on_down", Shape::Bool),
-    ("ecs", Shape::Bool),
-    ("ecs_validation", Shape::Bool),
     ("effective_state", words!("none" "state-only")),
     ("skip_persistency", words!("none" "rebalance" "bypass")),
     ("persistence", Shape::Table(PERSISTENCE)),

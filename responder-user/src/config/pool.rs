@@ -73,6 +73,8 @@ fn vserver(
         services: bound,
         backup: backup.map(|i| VserverId(i as u32)),
         multiple_ip_response: typed.multiple_ip_response,
+        ecs: typed.ecs,
+        ecs_validation: typed.ecs_validation,
         empty_down_response: typed.empty_down_response,
         enabled: typed.enabled,
     }

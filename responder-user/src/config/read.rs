@@ -44,7 +44,7 @@ pub(super) fn read(notes: &Notes<'_>, document: &dyn TableLike) -> File {
     server(&root, &mut file);
     listen(&root, &mut file);
     xdp(&root, &mut file);
-    root.inert_table("limits", inert::LIMITS);
+    limits(&root, &mut file);
     root.inert_table("observer", inert::OBSERVER);
     root.inert_table("resolver", inert::RESOLVER);
     root.inert_table("metrics", inert::METRICS);
@@ -100,6 +100,28 @@ fn server(root: &Reader<'_>, file: &mut File) {
     if let Some(warm_up) = r.get("warm_up", &Span { min: Duration::ZERO, max: 3600 * SECOND }) {
         settings.warm_up = warm_up.value;
     }
+    if let Some(nsid) = r.get("nsid", &NSID) {
+        settings.nsid = nsid.value;
+    }
+    r.finish();
+}
+
+/// RFC 5001 sets no bound; the packet path does.
+const NSID: Parsed<String> = Parsed {
+    what: "a text of at most 64 octets",
+    parse: |typed| {
+        let fits = typed.len() <= responder_common::limits::MAX_NSID_WORDS * 8;
+        fits.then(|| typed.to_owned())
+            .ok_or_else(|| format!("{} octets are too many; at most 64 fit", typed.len()))
+    },
+};
+
+fn limits(root: &Reader<'_>, file: &mut File) {
+    let Some(r) = root.table("limits") else { return };
+    if let Some(cookies) = r.get("cookies", &Bool) {
+        file.settings.cookies = cookies.value;
+    }
+    r.check_inert(inert::LIMITS);
     r.finish();
 }
 

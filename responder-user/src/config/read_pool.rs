@@ -185,6 +185,7 @@ pub(super) fn vserver(r: &Reader<'_>) -> Option<Vserver> {
     let backup = r.get("backup", &Name);
     let flag = |key| r.get(key, &Bool).is_some_and(|flag| flag.value);
     let multiple_ip_response = flag("multiple_ip_response");
+    let (ecs, ecs_validation) = (flag("ecs"), flag("ecs_validation"));
     let empty_down_response = flag("empty_down_response");
     let enabled = r.get("state", &STATE).is_none_or(|state| state.value);
     r.check_inert(inert::VSERVER);
@@ -198,6 +199,8 @@ pub(super) fn vserver(r: &Reader<'_>) -> Option<Vserver> {
         services,
         backup,
         multiple_ip_response,
+        ecs,
+        ecs_validation,
         empty_down_response,
         enabled,
     })

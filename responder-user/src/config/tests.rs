@@ -92,7 +92,7 @@ fn the_complete_example_has_every_key_and_warnings_alone() {
     let Loaded { model, warnings } = example("complete.toml");
     let kinds: BTreeSet<_> = warnings.iter().map(|w| w.text.clone()).collect();
     assert_eq!(kinds.len(), warnings.len(), "one warning a kind");
-    for key in ["limits", "observer", "resolver", "metrics", "scenario", "record"] {
+    for key in ["observer", "resolver", "metrics", "scenario", "record"] {
         assert!(kinds.contains(&format!("{key} has no effect yet")), "{key}");
     }
     assert!(kinds.contains("vserver \"www\": spillover has no effect yet"));

@@ -66,6 +66,8 @@ mod tests {
             services: Vec::new(),
             backup: None,
             multiple_ip_response: false,
+            ecs: false,
+            ecs_validation: false,
             empty_down_response: false,
             enabled: true,
         };

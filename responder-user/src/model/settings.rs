@@ -13,6 +13,10 @@ pub struct Settings {
     pub log: String,
     /// `server.warm_up`: how long undecided names wait for their monitors; default 30 s.
     pub warm_up: Duration,
+    /// `server.nsid`: the server's identifier (RFC 5001), at most 64 octets; empty: none.
+    pub nsid: String,
+    /// `limits.cookies`
+    pub cookies: bool,
     /// `listen.addresses`, at least one.
     pub listen: Vec<SocketAddr>,
     /// `listen.workers`
@@ -91,6 +95,8 @@ impl Default for Settings {
             state_dir: PathBuf::from("/var/lib/responder"),
             log: "info".to_owned(),
             warm_up: Duration::from_secs(30),
+            nsid: String::new(),
+            cookies: true,
             listen: Vec::new(),
             workers: Workers::PerCore,
             xdp: Xdp::default(),

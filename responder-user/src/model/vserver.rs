@@ -28,6 +28,10 @@ pub struct Vserver {
     pub multiple_ip_response: bool,
     /// EDR: an empty answer when down, instead of all bound addresses.
     pub empty_down_response: bool,
+    /// ECS: the client subnet option of a query stands for its source where proximity decides (spec/netscaler.md 1.7).
+    pub ecs: bool,
+    /// ecsAddrValidation: private addresses in that option are set aside.
+    pub ecs_validation: bool,
     /// False after `disable vserver`: treated as down (spec/netscaler.md 3.7).
     pub enabled: bool,
 }

@@ -59,7 +59,8 @@ impl Program {
     pub fn create(pins: &Pins, sizes: &Sizes, classes: &Classes) -> Result<Self, PublishError> {
         let world = pins.make_world()?;
         let made = Self::load(pins, world, Some((sizes, classes))).and_then(|mut program| {
-            program.fill_class6(classes)?;
+            program.fill_trie("CLASS6", World::class6_rows(classes))?;
+            program.fill_trie("SCOPE6", World::scope6_rows(classes, sizes))?;
             program.make_sure_loaded(pins)?;
             Ok(program)
         });
@@ -96,7 +97,10 @@ impl Program {
                 .map_max_entries("SOAS", sizes.soas)
                 .map_max_entries("CLASS4", sizes.class4)
                 .map_max_entries("CLASS4_SPLIT", sizes.class4_split)
-                .map_max_entries("CLASS6", classes.v6.len().max(1) as u32);
+                .map_max_entries("CLASS6", classes.v6.len().max(1) as u32)
+                .map_max_entries("SCOPE4", sizes.scope4)
+                .map_max_entries("SCOPE4_SPLIT", sizes.scope4_split)
+                .map_max_entries("SCOPE6", sizes.scope6(classes));
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| PublishError::Program(chain(&e)))?;
         let log = EbpfLogger::init(&mut ebpf).ok();
@@ -116,14 +120,16 @@ impl Program {
         pinned.map_err(|e| PublishError::Pin { path: pin, source: root_cause(&e) })
     }
 
-    fn fill_class6(&mut self, classes: &Classes) -> Result<(), PublishError> {
-        let failed = |e: aya::maps::MapError| PublishError::Program(format!("map CLASS6: {}", chain(&e)));
-        let Some(map) = self.ebpf.map_mut("CLASS6") else { return Ok(()) };
+    fn fill_trie(
+        &mut self,
+        name: &str,
+        rows: impl Iterator<Item = (u32, [u8; 16], u32)>,
+    ) -> Result<(), PublishError> {
+        let failed = |e: aya::maps::MapError| PublishError::Program(format!("map {name}: {}", chain(&e)));
+        let Some(map) = self.ebpf.map_mut(name) else { return Ok(()) };
         let mut trie: LpmTrie<&mut MapData, [u8; 16], u32> = LpmTrie::try_from(map).map_err(failed)?;
-        if classes.count() > 1 {
-            for (bits, address, class) in World::class6_rows(classes) {
-                trie.insert(&Key::new(bits, address), class, 0).map_err(failed)?;
-            }
+        for (bits, address, value) in rows {
+            trie.insert(&Key::new(bits, address), value, 0).map_err(failed)?;
         }
         Ok(())
     }
@@ -178,6 +184,8 @@ impl Program {
             soas: region(&self.ebpf, "SOAS")?,
             class4: region(&self.ebpf, "CLASS4")?,
             class4_split: region(&self.ebpf, "CLASS4_SPLIT")?,
+            scope4: region(&self.ebpf, "SCOPE4")?,
+            scope4_split: region(&self.ebpf, "SCOPE4_SPLIT")?,
         })
     }
 

@@ -15,6 +15,7 @@ pub mod grace;
 pub mod interface;
 pub mod pin;
 pub mod region;
+pub mod secrets;
 pub mod table;
 pub mod world;
 pub mod writer;

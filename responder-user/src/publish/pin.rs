@@ -19,7 +19,7 @@ use responder_common::layout::LAYOUT_VERSION;
 use super::PublishError;
 
 /// Maps of a world.
-pub const WORLD_MAPS: [&str; 11] = [
+pub const WORLD_MAPS: [&str; 14] = [
     "CONTROL",
     "BUCKETS",
     "NAMES",
@@ -30,6 +30,9 @@ pub const WORLD_MAPS: [&str; 11] = [
     "CLASS4",
     "CLASS4_SPLIT",
     "CLASS6",
+    "SCOPE4",
+    "SCOPE4_SPLIT",
+    "SCOPE6",
     "TURNS",
 ];
 

@@ -24,6 +24,7 @@ use super::{
     grace::{Reclaimer, Retired},
     region::Region,
 };
+use crate::compile::class::Classes;
 
 /// How large the maps of a world are, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,10 @@ pub struct Sizes {
     pub class4: u32,
     /// Elements of split /24s.
     pub class4_split: u32,
+    /// Elements of the IPv4 scope table: all of it, or 1 where no scope depends on the address.
+    pub scope4: u32,
+    /// Elements of the scopes of split /24s.
+    pub scope4_split: u32,
 }
 
 impl Sizes {
@@ -53,6 +58,7 @@ impl Sizes {
         soas: usize,
         classes: usize,
         splits: usize,
+        has_scopes: bool,
     ) -> Self {
         let spare = |n: usize| n + n / 4 + 64;
         // Half full at most: then a bucket and its three neighbours overflow for one name in many millions.
@@ -65,7 +71,21 @@ impl Sizes {
             soas: spare(soas) as u32,
             class4: if classes > 1 { class::DIRECT_ELEMENTS } else { 1 },
             class4_split: (splits as u32 * class::SPLIT_ELEMENTS).max(1),
+            scope4: if has_scopes && classes > 1 { class::SCOPE_ELEMENTS } else { 1 },
+            scope4_split: if has_scopes { (splits as u32 * class::SPLIT_SCOPE_ELEMENTS).max(1) } else { 1 },
         }
+    }
+}
+
+impl Sizes {
+    /// True where scopes depend on the address.
+    pub fn has_scopes(&self) -> bool {
+        self.scope4 > 1
+    }
+
+    /// Prefixes of SCOPE6.
+    pub fn scope6(&self, classes: &Classes) -> u32 {
+        if self.has_scopes() { classes.v6_scopes().count().max(1) as u32 } else { 1 }
     }
 }
 
@@ -89,6 +109,10 @@ pub struct Memory {
     pub class4: Region<u64>,
     /// Client classes of split /24s.
     pub class4_split: Region<u64>,
+    /// ECS scopes of IPv4.
+    pub scope4: Region<u64>,
+    /// ECS scopes of split /24s.
+    pub scope4_split: Region<u64>,
 }
 
 impl Memory {
@@ -104,6 +128,8 @@ impl Memory {
             soas: Region::plain("SOAS", sizes.soas)?,
             class4: Region::plain("CLASS4", sizes.class4)?,
             class4_split: Region::plain("CLASS4_SPLIT", sizes.class4_split)?,
+            scope4: Region::plain("SCOPE4", sizes.scope4)?,
+            scope4_split: Region::plain("SCOPE4_SPLIT", sizes.scope4_split)?,
         })
     }
 

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     mem::offset_of,
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
@@ -13,16 +13,19 @@ use std::{
     time::Duration,
 };
 
+use bytemuck::Zeroable;
 use responder_common::{
     class,
+    client::Client,
+    cookie::Secrets,
     counters::Counter,
+    edns::Nsid,
     layout::{
         AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, NameTail, SLOT_MASK,
         Soa, WAYS, reference_slot,
     },
     limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS, MAX_INTERFACES, MAX_LISTEN},
-    lookup::{self, Client},
-    parse,
+    lookup, parse,
 };
 
 use super::{
@@ -47,6 +50,10 @@ pub struct Surroundings {
     pub interfaces: [Interface; MAX_INTERFACES],
     /// Zero: never stale.
     pub max_stale: Duration,
+    /// Secrets of server cookies; None: no cookies.
+    pub cookies: Option<Secrets>,
+    /// The server's identifier.
+    pub nsid: Nsid,
 }
 
 /// A random number for the key of a hash.
@@ -68,6 +75,7 @@ pub fn sizes(compiled: &Compiled, grow: u32) -> Sizes {
         compiled.soas.len(),
         compiled.classes.count(),
         compiled.classes.splits(),
+        compiled.model.vservers.iter().any(|vserver| vserver.ecs),
     )
 }
 
@@ -102,6 +110,8 @@ impl World {
             listen4: surroundings.listen4,
             interfaces: surroundings.interfaces,
             listen6: surroundings.listen6,
+            nsid: surroundings.nsid,
+            ..Control::zeroed()
         };
         store_words(memory.control.words(0).unwrap_or_default(), &control);
         for (slot, soa) in compiled.soas.iter().enumerate() {
@@ -110,11 +120,15 @@ impl World {
         if compiled.classes.count() > 1 {
             fill_classes(&memory, &compiled.classes);
         }
+        if memory.scope4.len() > 1 {
+            fill_scopes(&memory, &compiled.classes);
+        }
         let mut table = Table::empty(memory, reclaimer);
         for (name, entry) in &compiled.names.fast {
             table.put_name(name.wire(), *entry)?;
         }
         let mut world = Self { table, classes: compiled.classes.clone(), generation };
+        world.set_secrets(surroundings.cookies);
         world.beat();
         Ok(world)
     }
@@ -201,14 +215,26 @@ impl World {
         self.table.end_batch();
     }
 
-    /// A sign of life for `xdp.max_stale`.
+    /// A sign of life for `xdp.max_stale`, and the time of day for cookies.
     pub fn beat(&mut self) {
         beat(self.word(offset_of!(Control, heartbeat)));
+        let offset = clock(nix::time::ClockId::CLOCK_REALTIME).wrapping_sub(monotonic());
+        self.word(offset_of!(Control, utc_offset)).store(offset, Ordering::Release);
     }
 
     /// Follows addresses, interfaces and the staleness limit. A row that changes its address is unused in between.
     pub fn surround(&mut self, new: &Surroundings) {
         self.word(offset_of!(Control, max_stale)).store(new.max_stale.as_nanos() as u64, Ordering::Release);
+        self.set_secrets(new.cookies);
+        // Emptied first: an identifier is never seen half changed.
+        let nsid = offset_of!(Control, nsid);
+        if self.table.memory().control_copy().nsid != new.nsid {
+            self.word(nsid).store(0, Ordering::Release);
+            for (i, word) in new.nsid.words.iter().enumerate() {
+                self.word(nsid + 8 + i * 8).store(*word, Ordering::Release);
+            }
+            self.word(nsid).store(new.nsid.len, Ordering::Release);
+        }
         for (i, listen) in new.listen4.iter().enumerate() {
             self.word(offset_of!(Control, listen4) + i * 8).store(*listen, Ordering::Release);
         }
@@ -220,6 +246,27 @@ impl World {
             let at = offset_of!(Control, interfaces) + i * size_of::<Interface>();
             self.replace_row(at + 8, &[row.ifindex], row.mac, usize::MAX - 7);
         }
+    }
+
+    /// A new secret goes into the place that is not in force, before the word that says which one is.
+    fn set_secrets(&self, secrets: Option<Secrets>) {
+        let which = self.word(offset_of!(Control, cookies));
+        let Some(secrets) = secrets else { return which.store(0, Ordering::Release) };
+        let half =
+            |slot: usize, half: usize| self.word(offset_of!(Control, cookie_secrets) + slot * 16 + half * 8);
+        let put = |slot: usize, secret: [u64; 2]| {
+            (0..2).for_each(|i| half(slot, i).store(secret[i], Ordering::Release));
+        };
+        let is_in = |slot: usize| (0..2).all(|i| half(slot, i).load(Ordering::Acquire) == secrets.current[i]);
+        let slot = match which.load(Ordering::Acquire) as usize {
+            1 if is_in(0) => 0,
+            2 if !is_in(1) => 0,
+            0 => 0,
+            _ => 1,
+        };
+        put(slot, secrets.current);
+        which.store(slot as u64 + 1, Ordering::Release);
+        put(slot ^ 1, secrets.previous);
     }
 
     /// Rows of several words: the word that marks a row as used is cleared first and stored last. `key_offset` counts
@@ -259,7 +306,20 @@ impl World {
         classes
             .v6
             .iter()
+            .filter(|_| classes.count() > 1)
             .map(|(net, class)| (u32::from(net.prefix_len()), net.network().octets(), u32::from(*class)))
+    }
+
+    /// As [`Self::class6_rows`], with the ECS scope in the upper half of the value.
+    pub fn scope6_rows<'c>(
+        classes: &'c Classes,
+        sizes: &Sizes,
+    ) -> impl Iterator<Item = (u32, [u8; 16], u32)> + use<'c> {
+        let has_scopes = sizes.has_scopes();
+        classes.v6_scopes().filter(move |_| has_scopes).map(|(at, len, class)| {
+            let len = u32::from(len);
+            (len, at.octets(), u32::from(class) | (len << 16))
+        })
     }
 
     /// True if the name is in the table.
@@ -276,10 +336,27 @@ pub fn beat_old(control: &Region<Control>) {
 }
 
 fn beat(word: &AtomicU64) {
-    if let Ok(now) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC) {
-        let nanoseconds = now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64;
-        word.store(nanoseconds, Ordering::Release);
-    }
+    word.store(monotonic(), Ordering::Release);
+}
+
+fn monotonic() -> u64 {
+    clock(nix::time::ClockId::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds of a clock. These clocks exist on every Linux.
+fn clock(id: nix::time::ClockId) -> u64 {
+    nix::time::clock_gettime(id).map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+/// The secrets of cookies as they are now: they change while readers live.
+fn secrets_of(memory: &Memory) -> Option<Secrets> {
+    let which = memory.control_word(offset_of!(Control, cookies)).load(Ordering::Acquire) as usize;
+    let half = |slot: usize, half: usize| {
+        let at = offset_of!(Control, cookie_secrets) + (slot & 1) * 16 + half * 8;
+        memory.control_word(at).load(Ordering::Acquire)
+    };
+    let secret = |slot: usize| [half(slot, 0), half(slot, 1)];
+    (which != 0).then(|| Secrets { current: secret(which - 1), previous: secret(which) })
 }
 
 fn content_hash(set: &AnswerSet) -> u64 {
@@ -335,6 +412,34 @@ fn fill_classes(memory: &Memory, classes: &Classes) {
     }
 }
 
+/// Fills the scopes. Which /24s are split, and with which number, stands in the class table. Nobody reads yet.
+fn fill_scopes(memory: &Memory, classes: &Classes) {
+    let set = |region: &Region<u64>, (element, lane): (u32, u32), scope: u8| {
+        if let Some(word) = region.word(element, 0) {
+            let old = word.load(Ordering::Relaxed) & !(0xff << (lane * 8));
+            word.store(old | (u64::from(scope) << (lane * 8)), Ordering::Relaxed);
+        }
+    };
+    let count = classes.count() as u32;
+    for (at, len) in classes.v4_scopes() {
+        let at = at.to_bits();
+        if len <= 24 {
+            let last = u64::from(at) + (1 << (32 - len));
+            for cell in (u64::from(at)..last).step_by(256) {
+                set(&memory.scope4, class::scope_place(cell as u32), len);
+            }
+            continue;
+        }
+        let (element, lane) = class::direct_place(at);
+        let number =
+            memory.class4.word(element, 0).map_or(0, |w| class::lane(w.load(Ordering::Relaxed), lane));
+        let Some(block) = number.checked_sub(count) else { continue };
+        for address in at..=(at | ((1_u32 << (32 - len)) - 1)) {
+            set(&memory.scope4_split, class::split_scope_place(block, address), len);
+        }
+    }
+}
+
 thread_local! {
     static READER: Cell<usize> = const { Cell::new(0) };
 }
@@ -354,10 +459,11 @@ impl Aside<'_> {
             IpAddr::V4(address) => Client::V4(address.to_bits()),
             IpAddr::V6(address) => Client::V6(address.octets()),
         };
-        let answer = parse::parse::<[u8], FAST_NAME_WORDS>(query, self.0.control.key()).and_then(|query| {
-            lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(self, &query, client)
-                .map(|answer| answer.counter())
-        });
+        let answer =
+            parse::parse::<[u8], FAST_NAME_WORDS>(query, self.0.control.key()).and_then(|mut query| {
+                lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(self, &mut query, client)
+                    .map(|answer| answer.counter())
+            });
         answer.unwrap_or_else(|reason| reason)
     }
 }
@@ -407,6 +513,26 @@ impl lookup::World for Aside<'_> {
 
     fn class6(&self, key: &Class6Key) -> Option<u32> {
         self.0.class6(key)
+    }
+
+    fn scope_direct(&self, element: u32) -> Option<u64> {
+        self.0.scope_direct(element)
+    }
+
+    fn scope_split(&self, element: u32) -> Option<u64> {
+        self.0.scope_split(element)
+    }
+
+    fn class6_scope(&self, key: &Class6Key) -> Option<u32> {
+        self.0.class6_scope(key)
+    }
+
+    fn cookies(&self) -> Option<Secrets> {
+        self.0.cookies()
+    }
+
+    fn now(&self) -> u32 {
+        self.0.now()
     }
 
     fn turn(&self, _index: u32, _places: u32) -> Option<u32> {
@@ -488,6 +614,39 @@ impl lookup::World for Reader {
 
     fn class6(&self, key: &Class6Key) -> Option<u32> {
         Some(u32::from(self.classes.class_of(IpAddr::from(key.address))))
+    }
+
+    fn scope_direct(&self, element: u32) -> Option<u64> {
+        self.memory.scope4.word(element, 0).map(|word| word.load(Ordering::Relaxed))
+    }
+
+    fn scope_split(&self, element: u32) -> Option<u64> {
+        self.memory.scope4_split.word(element, 0).map(|word| word.load(Ordering::Relaxed))
+    }
+
+    fn class6_scope(&self, key: &Class6Key) -> Option<u32> {
+        let found = self.classes.lookup(IpAddr::from(key.address));
+        Some(u32::from(found.class) | (u32::from(found.prefix_len) << 16))
+    }
+
+    fn cookies(&self) -> Option<Secrets> {
+        secrets_of(&self.memory)
+    }
+
+    fn class_of_both(&self, source: &Client, subnet: &Client) -> Option<(u32, u32)> {
+        let address = |client: &Client| match client {
+            Client::V4(address) => IpAddr::from(Ipv4Addr::from_bits(*address)),
+            Client::V6(octets) => IpAddr::from(*octets),
+        };
+        let found = self.classes.of_both(address(source), address(subnet));
+        Some((u32::from(found.class), u32::from(found.prefix_len)))
+    }
+
+    fn now(&self) -> u32 {
+        let offset = self.memory.control_word(offset_of!(Control, utc_offset)).load(Ordering::Acquire);
+        // The clock of the kernel program: cheap, and a few milliseconds behind.
+        let now = clock(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
+        (now.wrapping_add(offset) / 1_000_000_000) as u32
     }
 
     fn turn(&self, index: u32, places: u32) -> Option<u32> {

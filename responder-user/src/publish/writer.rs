@@ -3,7 +3,7 @@
 use std::{fs::File, net::SocketAddr, sync::Arc};
 
 use aya::maps::MapData;
-use responder_common::layout::Control;
+use responder_common::{edns::Nsid, layout::Control};
 
 use super::{
     PublishError,
@@ -12,6 +12,7 @@ use super::{
     interface::{self, HostInterface},
     pin::{Pins, remove_file},
     region::Region,
+    secrets,
     table::Memory,
     world::{self, Reader, Surroundings, World, sizes},
 };
@@ -357,7 +358,7 @@ pub fn surroundings_of(settings: &Settings, ours: &[HostInterface]) -> Result<Su
     let listen: &[SocketAddr] = &settings.listen;
     let (listen4, listen6) = interface::listen_words(listen, ours)?;
     let interfaces = interface::interface_words(ours)?;
-    Ok(Surroundings { listen4, listen6, interfaces, max_stale: settings.xdp.max_stale })
+    Ok(Surroundings { listen4, listen6, interfaces, ..surroundings_without(settings) })
 }
 
 fn reclaimer(is_kernel: bool, workers_done: &WorkersDone) -> Result<Reclaimer, PublishError> {
@@ -411,6 +412,13 @@ fn fresh(
     }
 }
 
+fn nsid_words(text: &str) -> Nsid {
+    let mut nsid = Nsid { len: text.len() as u64, ..Nsid::default() };
+    let room: &mut [u8] = bytemuck::bytes_of_mut(&mut nsid.words);
+    room.iter_mut().zip(text.bytes()).for_each(|(to, octet)| *to = octet);
+    nsid
+}
+
 /// Without XDP nobody compares addresses.
 fn surroundings_without(settings: &Settings) -> Surroundings {
     use bytemuck::Zeroable;
@@ -419,6 +427,8 @@ fn surroundings_without(settings: &Settings) -> Surroundings {
         listen6: Zeroable::zeroed(),
         interfaces: Zeroable::zeroed(),
         max_stale: settings.xdp.max_stale,
+        cookies: settings.cookies.then(|| secrets::current(&settings.state_dir)),
+        nsid: nsid_words(&settings.nsid),
     }
 }
 

@@ -10,10 +10,12 @@ use std::{
 };
 
 use responder_common::{
+    client::Client,
     counters::Counter,
+    edns::{Edns, Options},
     layout::NameEntry,
     limits::{FAST_NAME, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS},
-    lookup::{self, Client, World},
+    lookup::{self, World},
     name::FoldedName,
     parse::{self, Query},
     reply,
@@ -125,8 +127,10 @@ pub(super) fn answer_for<'a, W: World>(
     entry: &'a NameEntry,
     qtype: u16,
     client: Client,
+    edns: &mut Edns,
+    options: &mut Options,
 ) -> Result<Answer<'a>, Counter> {
-    lookup::answer_for::<W, MAX_POOL, SOA_WORDS>(world, entry, qtype, client)
+    lookup::answer_for::<W, MAX_POOL, SOA_WORDS>(world, entry, qtype, client, edns, options)
 }
 
 /// Answers one message. `out` bounds the reply: 1232 octets for UDP, 65,535 for TCP; less is allowed.
@@ -141,24 +145,34 @@ pub fn reply<W: World>(
     out: &mut [u8],
 ) -> Outcome {
     let key = world.control().key();
-    let query = if let Ok(query) = parse::parse::<[u8], MAX_NAME_WORDS>(message, key) {
+    let client = client_of(client.ip());
+    let mut query = if let Ok(query) = parse::parse::<[u8], MAX_NAME_WORDS>(message, key) {
         query
     } else {
         // Not of the one shape: find out what it is.
-        let Some(request) = message::read(message) else { return Outcome::Silent };
+        let Some(mut request) = message::read(message) else { return Outcome::Silent };
         match (request.fault(), request.query(message, key)) {
             (None, Some(query)) => query,
-            (fault, _) => return error(message, &request, fault.unwrap_or(rcode::FORMERR), out),
+            (fault, _) => {
+                let fault = request.settle(world, &client).unwrap_or(fault.unwrap_or(rcode::FORMERR));
+                return error(message, &request, world, fault, out);
+            }
         }
     };
+    if lookup::settle_options(world, &client, &mut query.edns, &mut query.options).is_err() {
+        // A cookie of a length that there is not (RFC 7873 5.2.2).
+        query.edns = query.edns.without_cookie().without_subnet();
+        return error(message, &Request::from(&query), world, rcode::FORMERR, out);
+    }
     let limit = match transport {
         Transport::Udp => reply::udp_limit(&query),
         Transport::Tcp => usize::from(u16::MAX),
     };
     let limit = limit.min(out.len());
-    let client = client_of(client.ip());
-    answer(message, &query, client, world, names, &mut out[..limit])
-        .unwrap_or_else(|code| error(message, &Request::from(&query), code, out))
+    answer(message, &mut query, client, world, names, &mut out[..limit]).unwrap_or_else(|code| {
+        query.edns = query.edns.without_subnet();
+        error(message, &Request::from(&query), world, code, out)
+    })
 }
 
 /// Whose address decides. A mapped address is the IPv4 address that it maps.
@@ -172,7 +186,7 @@ fn client_of(address: IpAddr) -> Client {
 /// Err: the response code of an error reply.
 fn answer<W: World>(
     message: &[u8],
-    query: &AnyQuery,
+    query: &mut AnyQuery,
     client: Client,
     world: &W,
     names: &Names,
@@ -182,24 +196,35 @@ fn answer<W: World>(
     if let Known::Entry(entry) = known
         && query.qtype != rtype::ANY
     {
-        match answer_for(world, entry, query.qtype, client) {
-            Ok(answer) => return table(message, query, &answer, out).ok_or(rcode::SERVFAIL),
+        match answer_for(world, entry, query.qtype, client, &mut query.edns, &mut query.options) {
+            Ok(answer) => return table(message, query, &answer, world, out).ok_or(rcode::SERVFAIL),
             // A type that the zone may have.
             Err(Counter::PassOtherType) => {}
+            // RFC 7871 7.1.2.
+            Err(Counter::PassSubnet) => return Err(rcode::FORMERR),
             // Undecided, or a fault of the writer: never a guess.
             Err(_) => return Err(rcode::SERVFAIL),
         }
+    } else {
+        query.edns = query.edns.without_subnet();
     }
     walk::walk(message, query, client, world, names, known, out)
 }
 
 /// The reply of the XDP program.
-fn table(message: &[u8], query: &AnyQuery, answer: &Answer<'_>, out: &mut [u8]) -> Option<Outcome> {
-    let shape = reply::fit(query, answer, out.len());
+fn table<W: World>(
+    message: &[u8],
+    query: &AnyQuery,
+    answer: &Answer<'_>,
+    world: &W,
+    out: &mut [u8],
+) -> Option<Outcome> {
+    let nsid = &world.control().nsid;
+    let shape = reply::fit(query, answer, nsid, out.len());
     let end = query.question_end;
     let out = out.get_mut(..shape.len)?;
     out.get_mut(..end)?.copy_from_slice(message.get(..end)?);
-    reply::write::<[u8], MAX_NAME_WORDS, MAX_POOL, SOA_WORDS>(out, query, answer, shape)?;
+    reply::write::<[u8], MAX_NAME_WORDS, MAX_POOL, SOA_WORDS>(out, query, answer, nsid, shape)?;
     Some(Outcome::Reply {
         len: shape.len,
         rcode: rcode::NOERROR,
@@ -208,9 +233,9 @@ fn table(message: &[u8], query: &AnyQuery, answer: &Answer<'_>, out: &mut [u8]) 
     })
 }
 
-fn error(message: &[u8], request: &Request, code: u16, out: &mut [u8]) -> Outcome {
-    // Longer than 282 octets no error is; a caller that has no room for it gets silence.
-    request.error(message, code, out).map_or(Outcome::Silent, |len| Outcome::Reply {
+fn error<W: World>(message: &[u8], request: &Request, world: &W, code: u16, out: &mut [u8]) -> Outcome {
+    // Longer than 378 octets no error is; a caller that has no room for it gets silence.
+    request.error(message, &world.control().nsid, code, out).map_or(Outcome::Silent, |len| Outcome::Reply {
         len,
         rcode: code,
         truncated: false,

@@ -7,8 +7,10 @@
 
 use responder_common::{
     checksum::Sum,
-    edns::{self, Edns, OPT_LEN},
+    client::Client,
+    edns::{self, Edns, Nsid, Options},
     limits::{HEADER, MAX_NAME},
+    lookup::{self, World},
     name::{FoldedName, HashKey},
     parse::Query,
     wire::{CLASS_IN, flags, rcode, rtype},
@@ -23,6 +25,9 @@ mod meta {
     pub const MAILB: u16 = 253;
     pub const MAILA: u16 = 254;
 }
+
+/// More options than a message has room for.
+const MOST_OPTIONS: usize = 0x4000;
 
 /// Octets of type and class of a question.
 const QUESTION_TAIL: usize = 4;
@@ -47,6 +52,7 @@ struct Question {
 #[derive(Clone, Copy, Debug)]
 struct Opt {
     edns: Edns,
+    options: Options,
     version: u8,
 }
 
@@ -127,20 +133,20 @@ fn note_opt(message: &[u8], record: &Record, request: &mut Request) -> Result<()
         return Err(rcode::FORMERR);
     }
     let [_, version, high, _] = record.ttl;
-    request.opt = Some(Opt { edns: Edns::new(record.class, high & 0x80 != 0), version });
-    let data = message.get(record.data_at..record.data_at + record.data_len).ok_or(rcode::FORMERR)?;
+    let (mut edns, mut options) = (Edns::new(record.class, high & 0x80 != 0), Options::default());
+    let end = record.data_at + record.data_len;
+    let whole = message.get(..end);
+    let found = whole.and_then(|whole| {
+        let found = edns::walk::<[u8], MOST_OPTIONS>(whole, record.data_at, end).ok()?;
+        found.read(whole, &mut options).ok()
+    });
     // What the data of a later version look like is not known.
-    let is_well_formed = version > 0 || options_fill(data);
-    if record.is_root && is_well_formed { Ok(()) } else { Err(rcode::FORMERR) }
-}
-
-fn options_fill(mut data: &[u8]) -> bool {
-    while !data.is_empty() {
-        let Some(len) = number(data, 2) else { return false };
-        let Some(rest) = data.get(4 + usize::from(len)..) else { return false };
-        data = rest;
+    if version == 0 {
+        edns = edns | found.unwrap_or_default();
     }
-    true
+    request.opt = Some(Opt { edns, options, version });
+    let is_well_formed = whole.is_some() && (version > 0 || found.is_some());
+    if record.is_root && is_well_formed { Ok(()) } else { Err(rcode::FORMERR) }
 }
 
 fn number(octets: &[u8], at: usize) -> Option<u16> {
@@ -209,14 +215,27 @@ impl Request {
             name,
             qtype: question.qtype,
             edns: self.opt.map_or(Edns::ABSENT, |opt| opt.edns),
+            options: self.opt.map_or_else(Options::default, |opt| opt.options),
             question_end,
             question_sum,
         })
     }
 
+    /// Checks the cookie, for an error before the query was read whole. Some: the response code of a cookie of a length that
+    /// there is not (RFC 7873 5.2.2).
+    pub fn settle<W: World>(&mut self, world: &W, client: &Client) -> Option<u16> {
+        let opt = self.opt.as_mut()?;
+        opt.edns = opt.edns.without_subnet();
+        let settled = lookup::settle_options(world, client, &mut opt.edns, &mut opt.options);
+        if settled.is_err() {
+            opt.edns = opt.edns.without_cookie();
+        }
+        (settled.is_err() && self.fault.is_none()).then_some(rcode::FORMERR)
+    }
+
     /// Writes an error reply: header, the question if there is a whole one, OPT if there was one. Returns its length, at
-    /// most 12 + 259 + 11. None: `out` is too short.
-    pub fn error(&self, message: &[u8], code: u16, out: &mut [u8]) -> Option<usize> {
+    /// most 12 + 259 + 11 + 28 + 68. None: `out` is too short.
+    pub fn error(&self, message: &[u8], nsid: &Nsid, code: u16, out: &mut [u8]) -> Option<usize> {
         let mut end = HEADER;
         if let Some(question) = self.question {
             end += question.name_len + QUESTION_TAIL;
@@ -228,8 +247,8 @@ impl Request {
         out[4..HEADER].copy_from_slice(&[0, u8::from(self.question.is_some()), 0, 0, 0, 0, 0, 0]);
         if let Some(opt) = self.opt {
             out[11] = 1;
-            edns::write(out, end, opt.edns.dnssec_ok(), (code >> 4) as u8, &mut Sum::default())?;
-            end += OPT_LEN;
+            edns::write(out, end, opt.edns, &opt.options, nsid, (code >> 4) as u8, &mut Sum::default())?;
+            end += opt.edns.reply_len(&opt.options, nsid);
         }
         Some(end)
     }
@@ -241,7 +260,11 @@ impl From<&Query<32>> for Request {
         Self {
             head: query.head,
             question: Some(Question { name_len: query.name.len, qtype: query.qtype }),
-            opt: query.edns.is_present().then_some(Opt { edns: query.edns, version: 0 }),
+            opt: query.edns.is_present().then_some(Opt {
+                edns: query.edns,
+                options: query.options,
+                version: 0,
+            }),
             fault: None,
         }
     }

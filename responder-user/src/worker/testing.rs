@@ -12,6 +12,7 @@ use std::{
 use bytemuck::Zeroable;
 use responder_common::{
     class::{self, DIRECT_ELEMENTS},
+    cookie::Secrets,
     layout::{
         AnswerSet, Bucket, Class6Key, Control, LAYOUT_VERSION, NAME_APEX, NEAR_WORDS, NameEntry, NameTail,
         REFERENCE_NONE, SLOT_MASK, Soa, reference,
@@ -50,6 +51,10 @@ pub struct MemoryWorld {
     classes6: HashMap<(u32, [u8; 16]), u32>,
     turns: Vec<AtomicU32>,
     generation: AtomicU64,
+    /// Secrets of cookies; None: no cookies.
+    pub cookies: Option<Secrets>,
+    /// Seconds of UTC.
+    pub now: u32,
 }
 
 impl Default for MemoryWorld {
@@ -81,6 +86,8 @@ impl MemoryWorld {
             classes6: HashMap::new(),
             turns: Vec::new(),
             generation: AtomicU64::new(1),
+            cookies: None,
+            now: 0,
         }
     }
 
@@ -244,6 +251,26 @@ impl World for MemoryWorld {
             let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
             self.classes6.get(&(bits, (address & mask).to_be_bytes())).copied()
         })
+    }
+
+    fn scope_direct(&self, _element: u32) -> Option<u64> {
+        Some(0)
+    }
+
+    fn scope_split(&self, _element: u32) -> Option<u64> {
+        Some(0)
+    }
+
+    fn class6_scope(&self, key: &Class6Key) -> Option<u32> {
+        self.class6(key)
+    }
+
+    fn cookies(&self) -> Option<Secrets> {
+        self.cookies
+    }
+
+    fn now(&self) -> u32 {
+        self.now
     }
 
     fn turn(&self, index: u32, places: u32) -> Option<u32> {

@@ -1,10 +1,12 @@
 //! From zone to zone along aliases until there is an answer (RFC 1034 4.3.2).
 
 use responder_common::{
+    client::Client,
     counters::Counter,
+    edns::{Edns, Options},
     layout::{NameEntry, SET_EXTRAS_OPTIONAL},
     limits::{MAX_NAME, MAX_NAME_WORDS},
-    lookup::{Client, World},
+    lookup::World,
     name::FoldedName,
     reply::{A_LEN, AAAA_LEN},
     select::{Kind, Selection},
@@ -61,7 +63,8 @@ pub(super) fn walk<W: World>(
     out: &mut [u8],
 ) -> Result<Outcome, u16> {
     let limit = out.len();
-    let mut writer = Writer::new(message, query, out, limit).ok_or(rcode::SERVFAIL)?;
+    let nsid = &world.control().nsid;
+    let mut writer = Writer::new(message, query, nsid, out, limit).ok_or(rcode::SERVFAIL)?;
     let walk = Walk { world, names, qtype: query.qtype, client };
     let mut step = walk.step(answer::octets(&query.name), known, true, &mut writer)?;
     let mut aliases = 1;
@@ -87,7 +90,9 @@ impl<W: World> Walk<'_, W> {
         let name = self.fold(target).ok_or(rcode::SERVFAIL)?;
         let known = self.names.known(self.world, &name).map_err(|_| rcode::SERVFAIL)?;
         if let Known::Entry(entry) = known {
-            match answer::answer_for(self.world, entry, self.qtype, self.client) {
+            // A reply with two owners has one scope at most: behind an alias the source decides, as without ECS.
+            let (mut edns, mut options) = (Edns::ABSENT, Options::default());
+            match answer::answer_for(self.world, entry, self.qtype, self.client, &mut edns, &mut options) {
                 Ok(answer) => match answer.kind {
                     Kind::Addresses { selection, ttl, is_aaaa } => {
                         addresses(target, &selection, ttl, is_aaaa, writer);

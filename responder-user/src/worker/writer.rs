@@ -5,7 +5,7 @@
 
 use responder_common::{
     checksum::Sum,
-    edns::{self, Edns, OPT_LEN},
+    edns::{self, Edns, Nsid, Options},
     limits::HEADER,
     parse::Query,
     wire::{CLASS_IN, flags, rtype},
@@ -39,6 +39,8 @@ pub struct Writer<'b> {
     head: u32,
     question_end: usize,
     edns: Edns,
+    options: Options,
+    nsid: Nsid,
     counts: [u16; 3],
     known: [u16; KNOWN],
     known_count: usize,
@@ -55,8 +57,14 @@ pub struct Mark {
 
 impl<'b> Writer<'b> {
     /// Copies the question. `limit` is the whole length that the reply may have. None: not even the question fits.
-    pub fn new(message: &[u8], query: &Query<32>, out: &'b mut [u8], limit: usize) -> Option<Self> {
-        let reserve = if query.edns.is_present() { OPT_LEN } else { 0 };
+    pub fn new(
+        message: &[u8],
+        query: &Query<32>,
+        nsid: &Nsid,
+        out: &'b mut [u8],
+        limit: usize,
+    ) -> Option<Self> {
+        let reserve = query.edns.reply_len(&query.options, nsid);
         let limit = limit.min(out.len()).checked_sub(reserve)?;
         let end = query.question_end;
         if end > limit {
@@ -70,6 +78,8 @@ impl<'b> Writer<'b> {
             head: query.head,
             question_end: end,
             edns: query.edns,
+            options: query.options,
+            nsid: *nsid,
             counts: [0; 3],
             known: [0; KNOWN],
             known_count: 0,
@@ -222,8 +232,9 @@ impl<'b> Writer<'b> {
         self.out[10..12].copy_from_slice(&additionals.to_be_bytes());
         if self.edns.is_present() {
             // Room for it was set aside at the start.
-            let _ = edns::write(&mut *self.out, self.at, self.edns.dnssec_ok(), 0, &mut Sum::default());
-            self.at += OPT_LEN;
+            let (edns, options, nsid) = (self.edns, &self.options, &self.nsid);
+            let _ = edns::write(&mut *self.out, self.at, edns, options, nsid, 0, &mut Sum::default());
+            self.at += edns.reply_len(options, nsid);
         }
         (self.at, self.overflow)
     }

@@ -9,7 +9,7 @@ use crate::lab::{
 pub const SHAPES: usize = 10;
 
 /// Clients of every class, and near the borders between them.
-const CLIENTS_V4: [&str; 14] = [
+const CLIENTS_V4: [&str; 18] = [
     "203.0.113.9",
     "198.51.100.200",
     "198.51.100.199",
@@ -20,13 +20,20 @@ const CLIENTS_V4: [&str; 14] = [
     "198.51.99.255",
     "198.51.101.0",
     "100.0.0.0",
+    "192.0.2.127",
+    "192.0.2.128",
+    "192.0.2.192",
+    "100.64.0.0",
     "100.255.255.255",
     "101.0.0.0",
     "1.1.1.1",
     "223.255.255.255",
 ];
 /// The same for IPv6.
-const CLIENTS_V6: [&str; 12] = [
+const CLIENTS_V6: [&str; 15] = [
+    "2001:db8:a000::",
+    "2001:db8:b000::1",
+    "2001:db8:b001::",
     "2001:db8:ffff::9",
     "2001:db8:1:1::1",
     "2001:db8:1:1::",
@@ -146,13 +153,56 @@ impl Generator<'_> {
         for _ in 0..count {
             let mut data = vec![0; self.random.below(40)];
             self.random.fill(&mut data);
-            let code =
+            let mut code =
                 if self.random.once_in(2) { self.random.next() as u16 } else { self.random.below(20) as u16 };
+            match self.random.below(6) {
+                0 => (code, data) = (8, self.subnet()),
+                1 => (code, data) = (10, self.cookie()),
+                2 => code = 3,
+                _ => {}
+            }
             out.extend(code.to_be_bytes());
             out.extend((data.len() as u16).to_be_bytes());
             out.extend(data);
         }
         out
+    }
+
+    /// The data of an ECS option: mostly well-formed, near the borders of ranges.
+    fn subnet(&mut self) -> Vec<u8> {
+        let client: std::net::IpAddr = if self.random.once_in(2) {
+            self.random.pick(&CLIENTS_V4)
+        } else {
+            self.random.pick(&CLIENTS_V6)
+        }
+        .parse()
+        .expect("an address");
+        let (family, mut octets) = match client {
+            std::net::IpAddr::V4(a) => (1, a.octets().to_vec()),
+            std::net::IpAddr::V6(a) => (2, a.octets().to_vec()),
+        };
+        if self.random.once_in(4) {
+            self.random.fill(&mut octets);
+        }
+        let bits = self.random.below(octets.len() * 8 + 1);
+        octets.truncate(bits.div_ceil(8));
+        if let (Some(last), left @ 1..) = (octets.last_mut(), bits % 8) {
+            *last &= 0xff << (8 - left);
+        }
+        let mut data = vec![0, family, bits as u8, 0];
+        data.extend(octets);
+        if self.random.once_in(6) {
+            let at = self.random.below(data.len());
+            data[at] ^= 1 << self.random.below(8);
+        }
+        data
+    }
+
+    /// The data of a cookie of a length that there is; never one that is valid.
+    fn cookie(&mut self) -> Vec<u8> {
+        let mut data = vec![0; *self.random.pick(&[8, 24, 24, 16, 40])];
+        self.random.fill(&mut data);
+        data
     }
 
     /// A name that differs from one of the table in little.

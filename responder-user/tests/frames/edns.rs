@@ -66,11 +66,8 @@ fn accepted(rows: &mut Vec<Row>) {
         rows.push(row(&format!("NODATA for {name} has OPT, too"), frame, no_data("example.com")));
     }
     let known = [
-        (3, 0, "NSID"),
         (8, 8, "ECS"),
         (9, 0, "EXPIRE"),
-        (10, 8, "a client cookie"),
-        (10, 24, "a full cookie"),
         (11, 0, "keepalive"),
         (12, 31, "padding"),
         (15, 2, "an extended error"),

@@ -8,6 +8,7 @@
 //! | [`header`] | the DNS header |
 //! | [`question`] | names, types, classes |
 //! | [`edns`] | OPT |
+//! | [`options`] | client subnet, cookie, server identifier |
 //! | [`answers`] | what is answered |
 //! | [`clients`] | who gets which answer |
 //! | [`spaces`] | small spaces, exhausted |
@@ -24,6 +25,7 @@ mod edns;
 mod header;
 mod internet;
 mod link;
+mod options;
 mod question;
 mod row;
 mod spaces;

@@ -31,7 +31,7 @@ use nix::{
     sched::{CpuSet, sched_getaffinity, sched_setaffinity},
     unistd::{Pid, geteuid},
 };
-use responder_common::{counters::Counter, layout::Interface};
+use responder_common::{cookie::Secrets, counters::Counter, layout::Interface};
 use responder_user::{
     compile::Compiled,
     decide::{OwnerId, Snapshot},
@@ -98,6 +98,8 @@ impl Lab {
             Writer::open(&settings, &compiled, Arc::new(|| ())).unwrap_or_else(|error| panic!("{error}"));
         let mut around = surroundings(&settings).unwrap_or_else(|error| panic!("{error}"));
         around.interfaces[0] = interface(OUR_MAC, OUR_IFINDEX);
+        let [current, previous] = world::COOKIE_SECRETS;
+        around.cookies = Some(Secrets { current, previous });
         writer.world_mut().surround(&around);
         let program = writer.program_mut().expect("XDP is on").xdp().expect("the program is in the object");
         let runner = Runner::new(program);

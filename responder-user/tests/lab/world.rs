@@ -26,6 +26,12 @@ pub const CLASSES: [(&str, &str); 8] = [
 /// Most addresses of a `m<n>` name.
 pub const MOST_GIVEN: usize = 9;
 
+/// Secrets of cookies in the lab: in force, and the one before.
+pub const COOKIE_SECRETS: [[u64; 2]; 2] = [[0x0123_4567_89ab_cdef, 7], [0xfedc_ba98_7654_3210, 9]];
+
+/// The server's identifier.
+pub const NSID: &str = "ns1.lab";
+
 /// TTL of every name.
 pub const TTL: u32 = 5;
 
@@ -122,6 +128,8 @@ fn settings(model: &mut Model) {
     model.settings.listen = listening.into_iter().map(address).collect();
     model.settings.xdp.interfaces = vec!["lo".to_owned()];
     model.settings.xdp.mode = XdpMode::Generic;
+    model.settings.state_dir = env!("CARGO_TARGET_TMPDIR").into();
+    NSID.clone_into(&mut model.settings.nsid);
 }
 
 /// The whole model.
@@ -173,6 +181,7 @@ pub fn model() -> Model {
     b.pool("undecided", 33, 2, &BOTH);
     b.name("undecided.example.com");
     classes(&mut b, &BOTH);
+    near(&mut b);
     b.pool("lengths", 40, 1, &BOTH);
     for octets in fast_lengths().chain([105, 106, 255]) {
         b.name(&name_of(octets).to_string());
@@ -198,6 +207,43 @@ fn classes(b: &mut Builder, types: &[RecordType]) {
         let rule = Rule::InSubnet(prefix.parse().expect("a prefix"));
         add_preference(&mut b.model, place, 10 * (i as u32 + 1), rule, &[place]);
     }
+}
+
+/// Services at places, and virtual servers that look at ECS or not.
+fn near(b: &mut Builder) {
+    const A: [RecordType; 1] = [RecordType::A];
+    for (first, last, place) in [
+        ("192.0.2.0", "192.0.2.127", "Asia.HK"),
+        ("192.0.2.128", "192.0.2.191", "Europe.UK"),
+        ("100.64.0.0", "100.127.255.255", "Africa.ZMB"),
+        ("2001:db8:a000::", "2001:db8:afff:ffff:ffff:ffff:ffff:ffff", "Asia.HK"),
+        ("2001:db8:b000::", "2001:db8:b000:ffff:ffff:ffff:ffff:ffff", "Europe.UK"),
+    ] {
+        b.model.locations.custom.push(crate::support::range(first, last, place));
+    }
+    let first = b.model.services.len();
+    b.pool("near", 35, 4, &A).method = Method::StaticProximity;
+    let places = [None, Some("Europe.UK"), Some("Africa.ZMB"), Some("Asia.HK")];
+    for (service, place) in b.model.services[first..].iter_mut().zip(places) {
+        service.location = place.map(crate::support::location);
+    }
+    let near = b.model.vservers.last_mut().expect("just pushed");
+    near.backup_method = Some(Method::RoundRobin);
+    near.ecs = true;
+    let near = near.clone();
+    b.name("near.example.com");
+    let mut off = near.clone();
+    (off.name, off.ecs) = ("far-from".to_owned(), false);
+    b.model.vservers.push(off);
+    b.name("far-from.example.com");
+    let mut checked = near.clone();
+    (checked.name, checked.ecs_validation) = ("checked".to_owned(), true);
+    b.model.vservers.push(checked);
+    b.name("checked.example.com");
+    let mut alone = near;
+    (alone.name, alone.method, alone.backup_method) = ("alone".to_owned(), Method::RoundRobin, None);
+    b.model.vservers.push(alone);
+    b.name("alone.example.com");
 }
 
 /// What health knows: `empty` and `down` are down, `undecided` is not known yet, the others are up.

@@ -78,6 +78,8 @@ impl Stage {
             soas: 2,
             class4: 1,
             class4_split: 1,
+            scope4: 1,
+            scope4_split: 1,
         };
         let pins = Pins::open(&settings.xdp.pin_path).unwrap_or_else(|error| panic!("{error}"));
         let program =

@@ -66,6 +66,8 @@ pub fn vserver(name: &str, method: Method, services: Vec<Bound>) -> Vserver {
         services,
         backup: None,
         multiple_ip_response: false,
+        ecs: false,
+        ecs_validation: false,
         empty_down_response: false,
         enabled: true,
     }

@@ -124,6 +124,8 @@ fn vserver(services: usize, vservers: usize) -> impl Strategy<Value = Vserver> {
                 backup_method,
                 backup: backup.map(VserverId),
                 multiple_ip_response: mir,
+                ecs: false,
+                ecs_validation: false,
                 empty_down_response: edr,
                 enabled,
                 ..super::vserver("", method, services)

@@ -20,9 +20,11 @@ use aya_ebpf::{
 };
 use responder_common::{
     checksum::Sum,
+    client::Client,
+    edns::{Edns, Options},
     layout::{AnswerSet, NameEntry},
     limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS},
-    lookup::{self, Client, World},
+    lookup::{self, World},
     name::FoldedName,
     select::Kind,
     wire::rtype,
@@ -93,7 +95,15 @@ fn read_table(proof: &mut Proof, number: u32, is_guest: bool) {
     };
     proof.guests_seen += u64::from(is_guest);
     let owner = number & (proof.owners as u32).wrapping_sub(1);
-    let answer = lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(&world, entry, rtype::A, Client::V4(0));
+    let mut edns = Edns::ABSENT;
+    let answer = lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(
+        &world,
+        entry,
+        rtype::A,
+        Client::V4(0),
+        &mut edns,
+        &mut Options::default(),
+    );
     let Ok(answer) = answer else {
         proof.missed += 1;
         return;
