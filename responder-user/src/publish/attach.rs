@@ -22,6 +22,7 @@ use responder_common::layout::PerCpu;
 use super::{
     PublishError,
     interface::{self, AttachedMode},
+    leftover,
     pin::{Pins, SHARED_MAP, WORLD_MAPS, remove_file},
     region::Region,
     table::{Memory, Sizes},
@@ -202,11 +203,15 @@ impl Program {
     /// A link without its interface (removed and made again) is replaced. Returns how it is attached.
     pub fn attach(&mut self, pins: &Pins, name: &str, mode: XdpMode) -> Result<AttachedMode, PublishError> {
         let pin = pins.link(name);
+        let mut before = None;
         if pin.exists() {
             let why = match self.replace(pins, &pin) {
                 Ok(()) => match state(name)? {
                     Some((attached, _)) if fits(attached, mode) => return Ok(attached),
-                    Some((attached, _)) => format!("its mode is {}", attached.name()),
+                    Some((attached, _)) => {
+                        before = attached.flag();
+                        format!("its mode is {}", attached.name())
+                    }
                     None => "its interface is gone".to_owned(),
                 },
                 Err(error) => error.to_string(),
@@ -233,6 +238,9 @@ impl Program {
                     last = Some(PublishError::Mode { interface: name.to_owned(), mode: word, source });
                 }
             }
+        }
+        if let Some(Err(error)) = before.map(|flag| self.attach_new(&pin, name, flag)) {
+            tracing::error!(interface = name, %error, "the program could not be put back");
         }
         Err(last.unwrap_or_else(|| PublishError::Program("XDP is off".to_owned())))
     }
@@ -298,6 +306,17 @@ fn kept_program(ebpf: &Ebpf, pin: &Path) -> Option<u32> {
     (has("CONTROL") && has(SHARED_MAP)).then(|| program.id())
 }
 
+impl AttachedMode {
+    /// How to attach a program like this again.
+    fn flag(self) -> Option<Flag> {
+        match self {
+            Self::Native => Some(Flag::Driver),
+            Self::Generic => Some(Flag::Skb),
+            Self::Other => None,
+        }
+    }
+}
+
 /// True if a program that is attached like this is attached as demanded.
 fn fits(attached: AttachedMode, mode: XdpMode) -> bool {
     match mode {
@@ -328,6 +347,10 @@ pub fn refuse_foreign(name: &str) -> Result<(), PublishError> {
         let program = programs.find(|info| info.id() == id);
         let program = program.and_then(|p| p.name_as_str().map(str::to_owned)).unwrap_or_default();
         if program != PROGRAM || Instant::now() >= deadline {
+            if let Some(pins) = leftover::pins_of(id).filter(|_| program == PROGRAM) {
+                let (interface, path) = (name.to_owned(), pins.pin_path().to_owned());
+                return Err(PublishError::Orphan { interface, path });
+            }
             return Err(PublishError::Foreign { interface: name.to_owned(), program, id });
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -3,7 +3,7 @@
 //! ```text
 //! region (memory) -> table (slots, words) -> grace (who may still read) -> world (one numbering, whole)
 //!                                                                            |
-//!                              interface, pin, attach (kernel objects) -> writer
+//!                              interface, pin, attach, leftover (kernel objects) -> writer
 //! ```
 //!
 //! Rules, all of them measured (design section 4): a slot is never edited while a word leads to it; a word is
@@ -13,6 +13,7 @@
 pub mod attach;
 pub mod grace;
 pub mod interface;
+pub mod leftover;
 pub mod pin;
 pub mod region;
 pub mod table;
@@ -102,6 +103,16 @@ pub enum PublishError {
         program: String,
         /// Its id.
         id: u32,
+    },
+    /// A program that an earlier daemon left answers for us.
+    #[error(
+        "interface {interface}: the XDP program of an earlier responderd still answers there (on_exit = \"keep\", pins in {path}); name that folder as xdp.pin_path, with mode = \"off\" if XDP is not wanted any more, or remove it: scripts/detach.sh {path}"
+    )]
+    Orphan {
+        /// Interface.
+        interface: String,
+        /// Its `xdp.pin_path`.
+        path: PathBuf,
     },
     /// The driver cannot do what the configuration demands.
     #[error("interface {interface}: XDP mode {mode} is not possible: {source}")]
