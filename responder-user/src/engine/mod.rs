@@ -11,6 +11,7 @@
 
 mod apply;
 mod command;
+mod host;
 mod publish;
 mod reload;
 mod start;
@@ -31,7 +32,7 @@ use tokio::{
 
 use crate::{
     compile::{CompileError, Compiled},
-    config::{ConfigError, Problem},
+    config::{ConfigError, Places, Problem},
     control::{EventKind, Events, InterfaceStatus, NameIndex, RateMeter, Request, server::BindError},
     decide::{OwnerId, Snapshot},
     health::{Health, HealthEvent, Scheduler},
@@ -56,6 +57,12 @@ pub enum EngineError {
     /// Zone files have problems; one line each.
     #[error("{}", .0.join("\n"))]
     Zones(Vec<String>),
+    /// The host does not have what the configuration names; one line each, with its place.
+    #[error("{}", .0.join("\n"))]
+    Host(Vec<String>),
+    /// Any of the others, with the place of the setting in front.
+    #[error("{0}")]
+    Placed(String),
     /// A reload changes what only a start can set.
     #[error("{0} cannot change while running; restart responderd, which loses no query")]
     NeedsRestart(String),
@@ -81,12 +88,49 @@ pub enum EngineError {
     },
 }
 
+impl EngineError {
+    /// Names the line of the setting that the host refuses.
+    fn placed(self, places: &Places) -> Self {
+        let (key, element) = match &self {
+            Self::Publish(error) => match error {
+                PublishError::NoInterface { name: interface }
+                | PublishError::Foreign { interface, .. }
+                | PublishError::Mode { interface, .. } => ("xdp.interfaces", interface.clone()),
+                PublishError::TooMany { .. } => ("listen.addresses", String::new()),
+                PublishError::InUse { .. }
+                | PublishError::NotBpffs { .. }
+                | PublishError::Orphan { .. }
+                | PublishError::Pin { .. } => ("xdp.pin_path", String::new()),
+                PublishError::Program(_) | PublishError::Bpf { .. } => ("xdp.interfaces", String::new()),
+                PublishError::Memory { .. } | PublishError::Full { .. } | PublishError::NoPlace { .. } => {
+                    return self;
+                }
+            },
+            Self::Worker(error) => match error {
+                WorkerError::Bind { address, .. } => ("listen.addresses", address.to_string()),
+                WorkerError::Cpu { .. } | WorkerError::Count { .. } => ("listen.workers", String::new()),
+                WorkerError::NoCpus | WorkerError::Epochs { .. } | WorkerError::Thread { .. } => return self,
+            },
+            Self::Control(_) => ("server.control_socket", String::new()),
+            Self::NeedsRestart(keys) => (keys.split(',').next().unwrap_or_default(), String::new()),
+            Self::Config(_)
+            | Self::Zones(_)
+            | Self::Host(_)
+            | Self::Placed(_)
+            | Self::Compile(_)
+            | Self::System { .. } => return self,
+        };
+        Self::Placed(places.say(key, &element, &self.to_string()))
+    }
+}
+
 /// Everything that one configuration brings.
 struct Plan {
     compiled: Compiled,
     names: NameIndex,
     zones: Arc<Zones>,
     warnings: Vec<Problem>,
+    places: Places,
 }
 
 /// What operators said beside the file, by name, so that it survives a reload.

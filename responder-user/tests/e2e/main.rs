@@ -14,6 +14,7 @@ mod load;
 mod pins;
 mod reaction;
 mod reload;
+mod restart;
 mod tagged;
 mod text;
 mod vectors;
