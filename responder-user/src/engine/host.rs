@@ -56,7 +56,7 @@ fn interfaces(settings: &Settings, places: &Places, before: Option<&Settings>, r
 }
 
 /// Why nothing can listen on an address of this host. The port is not looked at: we may hold it ourselves.
-fn plight(address: SocketAddr) -> Option<String> {
+pub(super) fn plight(address: SocketAddr) -> Option<String> {
     let error = UdpSocket::bind(SocketAddr::new(address.ip(), 0)).err()?;
     match error.kind() {
         io::ErrorKind::AddrNotAvailable => Some("this host does not have the address".to_owned()),

@@ -11,6 +11,7 @@
 
 mod apply;
 mod command;
+mod follow;
 mod host;
 mod publish;
 mod reload;
@@ -36,7 +37,7 @@ use crate::{
     control::{EventKind, Events, InterfaceStatus, NameIndex, RateMeter, Request, server::BindError},
     decide::{OwnerId, Snapshot},
     health::{Health, HealthEvent, Scheduler},
-    publish::{PublishError, world::Reader, writer::Writer},
+    publish::{PublishError, interface::Listening, netlink::Watch, world::Reader, writer::Writer},
     worker::{Epochs, Served, WorkerError, Workers, Zones},
 };
 
@@ -95,6 +96,7 @@ impl EngineError {
             Self::Publish(error) => match error {
                 PublishError::NoInterface { name: interface }
                 | PublishError::Foreign { interface, .. }
+                | PublishError::StrippedTags { interface, .. }
                 | PublishError::Mode { interface, .. } => ("xdp.interfaces", interface.clone()),
                 PublishError::TooMany { .. } => ("listen.addresses", String::new()),
                 PublishError::InUse { .. }
@@ -160,6 +162,12 @@ pub struct Engine {
     events: Events,
     rates: RateMeter,
     interfaces: Vec<InterfaceStatus>,
+    /// What the program compares packets with.
+    listening: Listening,
+    /// Listed addresses that the host does not have now; one line each.
+    absent: Vec<String>,
+    /// None: there are no notifications, and the look once a second has to do.
+    watch: Option<Watch>,
     problems: BTreeSet<String>,
     dirty: BTreeSet<OwnerId>,
     /// Owners whose publish failed; tried again once a second.
@@ -195,6 +203,7 @@ impl Engine {
                 _ = interrupt.recv() => break,
                 _ = hangup.recv() => self.hangup(),
                 Some(request) = self.requests.recv() => self.request(request),
+                changed = changed(&mut self.watch) => self.links_changed(changed),
                 () = tokio::time::sleep(wait.unwrap_or(TICK)), if wait.is_some() => {}
                 _ = tick.tick() => self.tick(),
                 Some(event) = self.checks.recv() => self.check(event),
@@ -205,6 +214,15 @@ impl Engine {
             self.settle()?;
         }
         self.finish()
+    }
+
+    /// A notification of the kernel.
+    fn links_changed(&mut self, heard: std::io::Result<()>) {
+        if let Err(error) = heard {
+            tracing::warn!(%error, "no notifications of links and addresses for a moment");
+            self.watch = None;
+        }
+        self.follow_interfaces();
     }
 
     /// Time until a publish is due; None when nothing is dirty.
@@ -223,6 +241,9 @@ impl Engine {
             program.flush_log();
         }
         self.rates.sample(Instant::now(), self.queries());
+        if self.watch.is_none() {
+            self.watch = Watch::open().ok();
+        }
         self.follow_interfaces();
         self.dirty.append(&mut self.failed);
         if !self.is_ready && self.started.elapsed() >= self.plan.compiled.model.settings.warm_up {
@@ -251,6 +272,14 @@ impl Engine {
         let object = object.into();
         tracing::info!(kind = kind.name(), object, "{text}");
         self.events.record(SystemTime::now(), kind, object, text, fields);
+    }
+}
+
+/// Waits for a notification.
+async fn changed(watch: &mut Option<Watch>) -> std::io::Result<()> {
+    match watch {
+        Some(watch) => watch.changed().await,
+        None => std::future::pending().await,
     }
 }
 

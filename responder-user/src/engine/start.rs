@@ -19,7 +19,11 @@ use crate::{
     decide::{ServiceState, Snapshot, VserverState},
     health::{Force, Health, Scheduler},
     model::{DnsName, Model, RecordType, ServiceId},
-    publish::writer::{Start, Writer},
+    publish::{
+        interface::Listening,
+        netlink::Watch,
+        writer::{Start, Writer},
+    },
     worker::{Epochs, Served, Workers, Zones, answer},
 };
 
@@ -161,6 +165,8 @@ impl Engine {
         let (writer, start) = Writer::open(&settings, &plan.compiled, workers_done(&epochs))?;
         let served = Served { world: writer.reader(count), names: plan.worker_names() };
         let served = Arc::new(ArcSwap::from_pointee(served));
+        let watch = Watch::open()
+            .map_err(|source| EngineError::System { what: "notifications of links and addresses", source })?;
         let (send_requests, requests) = mpsc::channel(64);
         let events = Events::default();
         let feed = events.feed();
@@ -192,6 +198,9 @@ impl Engine {
             events,
             rates: RateMeter::default(),
             interfaces: Vec::new(),
+            listening: Listening::default(),
+            absent: Vec::new(),
+            watch: Some(watch),
             problems: BTreeSet::new(),
             dirty: BTreeSet::new(),
             failed: BTreeSet::new(),

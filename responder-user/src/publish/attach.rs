@@ -22,8 +22,8 @@ use responder_common::layout::PerCpu;
 use super::{
     PublishError,
     interface::{self, AttachedMode},
-    leftover,
-    pin::{Pins, SHARED_MAP, WORLD_MAPS, remove_file},
+    offload,
+    pin::{Pins, SHARED_MAP, WORLD_MAPS, pins_of, remove_file},
     region::Region,
     table::{Memory, Sizes},
 };
@@ -202,6 +202,7 @@ impl Program {
     ///
     /// A link without its interface (removed and made again) is replaced. Returns how it is attached.
     pub fn attach(&mut self, pins: &Pins, name: &str, mode: XdpMode) -> Result<AttachedMode, PublishError> {
+        offload::refuse_stripped_tags(name, interface::named(name)?.index)?;
         let pin = pins.link(name);
         let mut before = None;
         if pin.exists() {
@@ -243,6 +244,13 @@ impl Program {
             tracing::error!(interface = name, %error, "the program could not be put back");
         }
         Err(last.unwrap_or_else(|| PublishError::Program("XDP is off".to_owned())))
+    }
+
+    /// How our link on this interface is attached, if it is alive: what the interface carries is what the link holds.
+    pub fn is_on(pins: &Pins, name: &str, index: u32) -> Option<AttachedMode> {
+        let (mode, id) = interface::xdp_on(index).ok().flatten()?;
+        let link = PinnedLink::from_pin(pins.link(name)).ok().map(FdLink::from)?;
+        (link.info().ok()?.program_id() == id).then_some(mode)
     }
 
     fn replace(&mut self, pins: &Pins, pin: &Path) -> Result<(), PublishError> {
@@ -347,7 +355,7 @@ pub fn refuse_foreign(name: &str) -> Result<(), PublishError> {
         let program = programs.find(|info| info.id() == id);
         let program = program.and_then(|p| p.name_as_str().map(str::to_owned)).unwrap_or_default();
         if program != PROGRAM || Instant::now() >= deadline {
-            if let Some(pins) = leftover::pins_of(id).filter(|_| program == PROGRAM) {
+            if let Some(pins) = pins_of(id).filter(|_| program == PROGRAM) {
                 let (interface, path) = (name.to_owned(), pins.pin_path().to_owned());
                 return Err(PublishError::Orphan { interface, path });
             }

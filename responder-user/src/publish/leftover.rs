@@ -1,28 +1,20 @@
 //! What an earlier daemon left in the kernel (`on_exit = "keep"`) and this one does not take over.
 
 use std::{
-    fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
-use aya::{
-    maps::MapData,
-    programs::links::{FdLink, PinnedLink},
-};
-use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use aya::maps::MapData;
 use responder_common::layout::Control;
 
 use super::{
     PublishError, attach, interface,
-    pin::{Held, Pins},
+    pin::{Held, Pins, pins_of},
     region::Region,
     world,
 };
 use crate::model::Settings;
-
-/// Folders inside folders of a BPF file system that are looked through.
-const DEPTH: u32 = 4;
 
 /// Pins that may go on answering until somebody else has the answers.
 #[derive(Default)]
@@ -120,39 +112,4 @@ fn listening(control: &Control) -> Vec<SocketAddr> {
         SocketAddr::new(IpAddr::V6(Ipv6Addr::from(address)), port(row.port))
     });
     v4.chain(v6).collect()
-}
-
-/// The pins of the daemon that left a program, wherever they stand.
-pub fn pins_of(program: u32) -> Option<Pins> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let folders = mounts.lines().filter_map(|line| {
-        let mut words = line.split(' ');
-        let folder = words.nth(1)?;
-        (words.next()? == "bpf").then(|| PathBuf::from(folder))
-    });
-    folders.filter(|f| statfs(f).is_ok_and(|s| s.filesystem_type() == BPF_FS_MAGIC)).find_map(|f| {
-        let link = find(&f, program, DEPTH)?;
-        Pins::of_folder(link.parent()?)
-    })
-}
-
-/// The pin of a link that holds a program.
-fn find(folder: &Path, program: u32, depth: u32) -> Option<PathBuf> {
-    for entry in fs::read_dir(folder).ok()?.flatten() {
-        let path = entry.path();
-        let Ok(kind) = entry.file_type() else { continue };
-        let found = if kind.is_dir() && depth > 0 {
-            find(&path, program, depth - 1)
-        } else if kind.is_file() && entry.file_name().to_string_lossy().starts_with(super::pin::LINK_PREFIX) {
-            let link = PinnedLink::from_pin(&path).map(FdLink::from);
-            let holds = link.is_ok_and(|link| link.info().is_ok_and(|info| info.program_id() == program));
-            holds.then_some(path)
-        } else {
-            None
-        };
-        if found.is_some() {
-            return found;
-        }
-    }
-    None
 }

@@ -14,6 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use aya::programs::links::{FdLink, PinnedLink};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use responder_common::layout::LAYOUT_VERSION;
 
@@ -38,7 +39,10 @@ pub const WORLD_MAPS: [&str; 11] = [
 pub const SHARED_MAP: &str = "PER_CPU";
 
 /// Begins the names of links' pins.
-pub const LINK_PREFIX: &str = "link-";
+const LINK_PREFIX: &str = "link-";
+
+/// Folders inside folders of a BPF file system that are looked through for pins.
+const DEPTH: u32 = 4;
 
 /// Begins the names of programs' pins.
 const PROGRAM_PREFIX: &str = "program-";
@@ -232,6 +236,41 @@ impl Drop for Held {
             tracing::warn!(%error, "cannot remove pins that nobody needs");
         }
     }
+}
+
+/// The pins of the daemon that left a program, wherever they stand.
+pub fn pins_of(program: u32) -> Option<Pins> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let folders = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let folder = words.nth(1)?;
+        (words.next()? == "bpf").then(|| PathBuf::from(folder))
+    });
+    folders.filter(|f| statfs(f).is_ok_and(|s| s.filesystem_type() == BPF_FS_MAGIC)).find_map(|f| {
+        let link = find(&f, program, DEPTH)?;
+        Pins::of_folder(link.parent()?)
+    })
+}
+
+/// The pin of a link that holds a program.
+fn find(folder: &Path, program: u32, depth: u32) -> Option<PathBuf> {
+    for entry in fs::read_dir(folder).ok()?.flatten() {
+        let path = entry.path();
+        let Ok(kind) = entry.file_type() else { continue };
+        let found = if kind.is_dir() && depth > 0 {
+            find(&path, program, depth - 1)
+        } else if kind.is_file() && entry.file_name().to_string_lossy().starts_with(LINK_PREFIX) {
+            let link = PinnedLink::from_pin(&path).map(FdLink::from);
+            let holds = link.is_ok_and(|link| link.info().is_ok_and(|info| info.program_id() == program));
+            holds.then_some(path)
+        } else {
+            None
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
 }
 
 fn make(folder: &Path) -> Result<(), PublishError> {

@@ -1,15 +1,17 @@
 //! The writer: one world in force, in the kernel's maps or in plain memory, and the flip to the next one.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use responder_common::layout::Control;
 
 use super::{
     PublishError,
     attach::{self, Program},
+    follow::{Attached, Change},
     grace::{KernelGrace, Reclaimer},
-    interface::{self, HostInterface},
+    interface::{self, AttachedMode, HostInterface},
     leftover::{self, Leftover},
+    offload,
     pin::{Held, Pins, remove_file},
     region::Region,
     table::Memory,
@@ -25,17 +27,6 @@ use crate::{
 
 /// Returns when no worker holds anything that it read before the call.
 pub type WorkersDone = Arc<dyn Fn() + Send + Sync>;
-
-/// An interface with our program on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attached {
-    /// Interface.
-    pub name: String,
-    /// native or generic; None: not attached.
-    pub mode: Option<&'static str>,
-    /// Up with a carrier.
-    pub is_up: bool,
-}
 
 /// How a writer began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +87,7 @@ impl Writer {
             held => held?,
         };
         let pins = held.pins();
-        foreign_check(pins, settings)?;
+        make_sure_free(pins, settings, &[])?;
         if let Some((lane, start)) = adopt(pins, compiled, settings, &workers_done)? {
             return Ok((Self::new(lane, workers_done, None, true, Leftover::default(), Some(held)), start));
         }
@@ -177,9 +168,7 @@ impl Writer {
 
     /// How the interface with this index carries a program of ours, as the kernel says. None: it does not.
     pub fn mode_on(&self, name: &str, index: u32) -> Option<&'static str> {
-        // Without the pin a link of ours is on its way out, and what is there is not ours.
-        let is_linked = self.pins().is_some_and(|pins| pins.link(name).exists());
-        is_linked.then(|| interface::xdp_on(index).ok().flatten()).flatten().map(|(mode, _)| mode.name())
+        Program::is_on(self.pins()?, name, index).map(AttachedMode::name)
     }
 
     /// Puts the program on every interface of the configuration that is there, and takes it off every other one. Without
@@ -191,25 +180,31 @@ impl Writer {
         let pins = held.pins();
         let mut attached = Vec::new();
         for name in &settings.xdp.interfaces {
-            if let Err(PublishError::NoInterface { .. }) = interface::named(name) {
-                tracing::warn!(interface = name, "the interface is missing; the others are served");
-                attached.push(Attached { name: name.clone(), mode: None, is_up: false });
-                continue;
-            }
-            let mode = match program.attach(pins, name, settings.xdp.mode) {
-                Ok(mode) => {
-                    self.is_in_force = true;
-                    Some(mode.name())
-                }
-                Err(error @ PublishError::Foreign { .. }) => return Err(error),
-                Err(error) if settings.xdp.mode == XdpMode::Auto => {
-                    tracing::warn!(interface = name, %error, "XDP is not possible on this interface: sockets answer");
-                    None
+            let index = match interface::named(name) {
+                Ok(host) => host.index,
+                Err(PublishError::NoInterface { .. }) => {
+                    tracing::warn!(interface = name, "the interface is missing; the others are served");
+                    attached.push(Attached::missing(name));
+                    continue;
                 }
                 Err(error) => return Err(error),
             };
-            let is_up = interface::named(name).is_ok_and(|i| i.is_up);
-            attached.push(Attached { name: name.clone(), mode, is_up });
+            let result = program.attach(pins, name, settings.xdp.mode).map(AttachedMode::name);
+            self.is_in_force |= result.is_ok();
+            if let Err(error) = &result {
+                let is_refusal = matches!(
+                    error,
+                    PublishError::Foreign { .. }
+                        | PublishError::Orphan { .. }
+                        | PublishError::StrippedTags { .. }
+                );
+                let is_known_off = is_known_off(&self.attached, name);
+                if !is_known_off && (is_refusal || settings.xdp.mode != XdpMode::Auto) {
+                    return result.map(|_| ());
+                }
+                tracing::warn!(interface = name, %error, "XDP is not possible on this interface: sockets answer");
+            }
+            attached.push(Attached::new(name, index, result));
         }
         for name in pins.linked() {
             if !settings.xdp.interfaces.contains(&name) {
@@ -226,6 +221,19 @@ impl Writer {
         self.old = None;
         self.attached = attached;
         Ok(())
+    }
+
+    /// Looks at every interface of the configuration, of those that are there (`found`), and puts the program back where
+    /// it is missing. Returns what happened.
+    pub fn follow(&mut self, settings: &Settings, found: &[HostInterface]) -> Vec<Change> {
+        let (Some(held), Some(program)) = (&self.held, &mut self.lane.program) else { return Vec::new() };
+        let mut changes = Vec::new();
+        for row in &mut self.attached {
+            let host = found.iter().find(|host| host.name == row.name);
+            changes.extend(row.follow(held.pins(), program, settings.xdp.mode, host));
+            self.is_in_force |= row.mode.is_some();
+        }
+        changes
     }
 
     /// A new world for a configuration with another numbering. Publish its answers, then [`Writer::flip`].
@@ -267,7 +275,7 @@ impl Writer {
     pub fn make_sure_possible(&self, settings: &Settings) -> Result<(), PublishError> {
         let Some(pins) = self.pins() else { return Ok(()) };
         surroundings(settings)?;
-        foreign_check(pins, settings)
+        make_sure_free(pins, settings, &self.attached)
     }
 
     /// Takes a prepared world in the place of one that waits for its answers; what is attached goes on answering until
@@ -346,15 +354,27 @@ impl Next {
     }
 }
 
-fn foreign_check(pins: &Pins, settings: &Settings) -> Result<(), PublishError> {
+/// Err if an interface carries somebody else's program, or VLANs whose tags are taken off. Where the program is off
+/// already, that is no news.
+fn make_sure_free(pins: &Pins, settings: &Settings, attached: &[Attached]) -> Result<(), PublishError> {
     for name in &settings.xdp.interfaces {
-        let free = if pins.link(name).exists() { Ok(()) } else { attach::refuse_foreign(name) };
-        match free {
-            Err(PublishError::NoInterface { .. }) | Ok(()) => {}
-            Err(error) => return Err(error),
+        let host = match interface::named(name) {
+            Err(PublishError::NoInterface { .. }) => continue,
+            host => host?,
+        };
+        if is_known_off(attached, name) {
+            continue;
         }
+        if !pins.link(name).exists() {
+            attach::refuse_foreign(name)?;
+        }
+        offload::refuse_stripped_tags(name, host.index)?;
     }
     Ok(())
+}
+
+fn is_known_off(attached: &[Attached], name: &str) -> bool {
+    attached.iter().any(|row| row.name == name && row.is_known_off())
 }
 
 /// Addresses and interfaces as they are now. Interfaces that are missing are left out.
@@ -371,8 +391,8 @@ pub fn surroundings(settings: &Settings) -> Result<Surroundings, PublishError> {
 
 /// Likewise, with these interfaces.
 pub fn surroundings_of(settings: &Settings, ours: &[HostInterface]) -> Result<Surroundings, PublishError> {
-    let listen: &[SocketAddr] = &settings.listen;
-    let (listen4, listen6) = interface::listen_words(listen, ours)?;
+    let listening = interface::listening(&settings.listen, ours);
+    let (listen4, listen6) = interface::listen_words(&listening.addresses)?;
     let interfaces = interface::interface_words(ours)?;
     Ok(Surroundings { listen4, listen6, interfaces, max_stale: settings.xdp.max_stale })
 }

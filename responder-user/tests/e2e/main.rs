@@ -9,6 +9,7 @@ mod contract;
 mod daemon;
 mod dns;
 mod exit;
+mod follow;
 mod health;
 mod load;
 mod pins;
