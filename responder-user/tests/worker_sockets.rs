@@ -433,3 +433,53 @@ fn successors_take_over_without_a_lost_query() {
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     assert!(client.join().unwrap() > 0);
 }
+
+#[test]
+fn successors_go_from_an_address_to_the_wildcard_and_back_without_a_lost_query() {
+    let mut server = Server::start("127.0.0.1:0", 2);
+    let at = server.at;
+    let wildcard = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), at.port()).to_string();
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let client = std::thread::spawn({
+        let stop = Arc::clone(&stop);
+        move || {
+            let mut asked = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                assert!(ask_udp(&udp(at), &www()).ends_with(&[192, 0, 2, 1]));
+                asked += 1;
+            }
+            asked
+        }
+    });
+    for round in 0..10 {
+        let listen = if round % 2 == 0 { wildcard.clone() } else { at.to_string() };
+        let next =
+            server.workers.succeed(&settings(&listen, 2), &server.served, &Arc::new(Epochs::new(2))).unwrap();
+        std::mem::replace(&mut server.workers, next).stop();
+        assert_eq!(ask_tcp(&mut server.connect(), &www()).unwrap().len(), 49, "{listen}");
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(client.join().unwrap() > 0);
+}
+
+#[test]
+fn an_address_may_stand_beside_the_wildcard_that_covers_it() {
+    let port = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
+    let served = Arc::new(ArcSwap::new(served(1)));
+    let listen = [format!("0.0.0.0:{port}"), format!("127.0.0.1:{port}")].map(|text| text.parse().unwrap());
+    let settings = Settings { listen: listen.to_vec(), ..settings("127.0.0.1:0", 1) };
+    let workers = Workers::start(&settings, &served, &Arc::new(Epochs::new(1))).unwrap();
+    assert_eq!(workers.addresses().len(), 2);
+}
+
+#[test]
+fn queries_wait_at_the_sockets_until_the_workers_run() {
+    let mut workers = Workers::bind(&settings("127.0.0.1:0", 2)).unwrap();
+    let socket = udp(workers.addresses()[0]);
+    socket.send(&www()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    assert!(socket.recv(&mut [0; 64]).is_err(), "nobody answers yet");
+    workers.run(&Arc::new(ArcSwap::new(served(1))), &Arc::new(Epochs::new(2))).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(socket.recv(&mut [0; 64]).unwrap(), 49);
+}

@@ -50,23 +50,21 @@ pub(super) fn domains(notes: &Notes<'_>, file: &File, vservers: &Index<'_>, mode
         if !file.vservers[vserver].head.broken {
             backup_fits(notes, &label, typed, &model.vservers[vserver]);
         }
+        let Some(name) = typed.dns.clone() else { continue };
         let vserver = VserverId(vserver as u32);
         all.origins.push(Origin::File { at: typed.head.name.at });
-        all.domains.push(Domain {
-            name: typed.dns.clone(),
-            vserver,
-            ttl: typed.ttl.unwrap_or(DEFAULT_TTL),
-            backup_ip,
-        });
+        all.domains.push(Domain { name, vserver, ttl: typed.ttl.unwrap_or(DEFAULT_TTL), backup_ip });
     }
     for typed in &file.domain_lists {
-        let label = format!("domain_list {:?}", typed.file.value);
+        let label =
+            typed.file.as_ref().map_or("domain_list".to_owned(), |f| format!("domain_list {:?}", f.value));
         let vserver = vservers.find(notes, &label, "vserver", &typed.vserver);
-        let path = notes.resolve(&typed.file.value);
+        let Some(list_file) = &typed.file else { continue };
+        let path = notes.resolve(&list_file.value);
         let (lines, problems) = match names::read(&path) {
             Ok(read) => read,
             Err(error) => {
-                notes.problem(typed.file.at, format!("{label}: file: cannot be read: {error}"));
+                notes.problem(list_file.at, format!("{label}: file: cannot be read: {error}"));
                 continue;
             }
         };
@@ -75,7 +73,7 @@ pub(super) fn domains(notes: &Notes<'_>, file: &File, vservers: &Index<'_>, mode
         }
         let Some(vserver) = vserver.map(|i| VserverId(i as u32)) else { continue };
         let list = all.lists.len() as u32;
-        all.lists.push((path, typed.file.at));
+        all.lists.push((path, list_file.at));
         let ttl = typed.ttl.unwrap_or(DEFAULT_TTL);
         all.origins.extend(lines.iter().map(|l| Origin::List { list, line: l.line }));
         all.domains.extend(lines.into_iter().map(|line| Domain {

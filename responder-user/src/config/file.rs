@@ -21,6 +21,8 @@ pub struct File {
     pub settings: Settings,
     /// `listen.addresses`
     pub listen: Vec<At<SocketAddr>>,
+    /// Where settings stand that the host may refuse: key, and one element of its list.
+    pub places: Vec<(&'static str, At<String>)>,
     /// `location.wildcard_matches_any`
     pub wildcard_matches_any: WildcardMatchesAny,
     /// `location.custom`
@@ -56,6 +58,8 @@ pub struct Head {
     pub at: usize,
     /// Something in it was reported already: what follows from it is not reported again.
     pub broken: bool,
+    /// It has a name that others can refer to. Without one it is still checked.
+    pub is_named: bool,
 }
 
 /// `[[zone]]`
@@ -63,8 +67,8 @@ pub struct Head {
 pub struct Zone {
     /// `name`
     pub head: Head,
-    /// `name`, read.
-    pub apex: DnsName,
+    /// `name`, read; None if it is wrong.
+    pub apex: Option<DnsName>,
     /// `file`, as typed.
     pub file: Option<At<String>>,
     /// `soa`
@@ -142,6 +146,7 @@ pub struct Service {
 
 /// `[[vserver]]`
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of the configuration, each with its own name")]
 pub struct Vserver {
     /// `name`
     pub head: Head,
@@ -185,8 +190,8 @@ pub struct Bound {
 pub struct Domain {
     /// `name`
     pub head: Head,
-    /// `name`, read.
-    pub dns: DnsName,
+    /// `name`, read; None if it is wrong.
+    pub dns: Option<DnsName>,
     /// `vserver`
     pub vserver: At<String>,
     /// `ttl` in seconds.
@@ -198,8 +203,8 @@ pub struct Domain {
 /// `[[domain_list]]`
 #[derive(Debug)]
 pub struct DomainList {
-    /// `file`, as typed.
-    pub file: At<String>,
+    /// `file`, as typed; None if it is missing.
+    pub file: Option<At<String>>,
     /// `vserver`
     pub vserver: At<String>,
     /// `ttl` in seconds of the lines that have none.

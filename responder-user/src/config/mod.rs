@@ -26,18 +26,21 @@ mod inert;
 mod kind;
 mod lint;
 mod names;
+mod place;
 mod pool;
 mod problem;
 mod range;
 mod read;
 mod read_pool;
 mod reader;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod validate;
 
 use std::path::Path;
 
+pub use place::Places;
 pub use problem::{At, ConfigError, Problem};
 
 use crate::model::Model;
@@ -50,6 +53,8 @@ pub struct Loaded {
     pub model: Model,
     /// What will surprise, and what has no effect yet, sorted by position. Printed with `warning: ` in front.
     pub warnings: Vec<Problem>,
+    /// Where settings stand that only the host can judge.
+    pub places: Places,
 }
 
 /// Reads and checks a file, and the files that it names: lists of domains are read, zone files only opened.
@@ -71,16 +76,24 @@ pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
 /// As [`load`], for a text that is at hand. `path` names it in messages and anchors relative paths.
 pub fn parse(text: &str, path: &Path) -> Result<Loaded, ConfigError> {
     let notes = Notes::new(path, text);
+    let mut places = Places::new(path.to_owned());
     let model = match toml_edit::Document::parse(text) {
         Ok(document) => {
             let file = read::read(&notes, document.as_table());
+            for (key, element) in &file.places {
+                places.add(key, element.value.clone(), notes.position(element.at));
+            }
             validate::validate(&notes, &file)
         }
         Err(error) => {
-            notes.problem(error.span().map_or(text.len(), |span| span.start), error.message());
+            syntax::report(&notes, text, &error);
             Model::default()
         }
     };
     let (problems, warnings) = notes.finish();
-    if problems.is_empty() { Ok(Loaded { model, warnings }) } else { Err(ConfigError::Problems(problems)) }
+    if problems.is_empty() {
+        Ok(Loaded { model, warnings, places })
+    } else {
+        Err(ConfigError::Problems(problems))
+    }
 }

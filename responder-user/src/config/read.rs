@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use responder_common::limits::MAX_INTERFACES;
 use toml_edit::TableLike;
 
 use super::{
@@ -24,6 +25,9 @@ use crate::model::{
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const DAY: Duration = Duration::from_hours(24);
+
+/// Least `xdp.max_stale`: two signs of life.
+const LEAST_STALE: Duration = Duration::from_secs(2);
 
 /// TTL of an answer in seconds.
 pub(super) const TTL: Integer = Integer { min: 1, max: 0x7fff_ffff };
@@ -68,11 +72,13 @@ pub(super) fn read(notes: &Notes<'_>, document: &dyn TableLike) -> File {
     file
 }
 
-/// Ends the reading of an object: reports what is unknown, and marks it if anything in it was wrong.
-/// An object without a name is left out: nothing can refer to it.
-pub(super) fn close(r: &Reader<'_>, name: Option<At<String>>) -> Option<Head> {
+/// Ends the reading of an object: reports what is unknown, and marks it if anything in it was wrong. Nothing can refer
+/// to an object without a name, but what it refers to is checked.
+pub(super) fn close(r: &Reader<'_>, name: Option<At<String>>) -> Head {
     r.finish();
-    Some(Head { name: name?, at: r.at, broken: r.is_broken() })
+    let is_named = name.is_some();
+    let name = name.unwrap_or_else(|| At { value: r.typed("name"), at: r.at });
+    Head { name, at: r.at, broken: r.is_broken(), is_named }
 }
 
 /// The name of an object that is a domain name: as typed, and read.
@@ -88,6 +94,7 @@ fn server(root: &Reader<'_>, file: &mut File) {
     let Some(r) = root.table("server") else { return };
     let settings = &mut file.settings;
     if let Some(path) = r.get("control_socket", &Text) {
+        file.places.push(("server.control_socket", path.clone()));
         settings.control_socket = path.value.into();
     }
     if let Some(path) = r.get("state_dir", &Text) {
@@ -135,7 +142,11 @@ fn listen(root: &Reader<'_>, file: &mut File) {
         None if r.is_broken() => {}
         _ => r.problem(r.key_at("addresses"), "addresses", "is missing; at least one address is needed"),
     }
+    for address in &file.listen {
+        file.places.push(("listen.addresses", At { value: address.value.to_string(), at: address.at }));
+    }
     if let Some(count) = r.get("workers", &WorkersKind) {
+        file.places.push(("listen.workers", At { value: String::new(), at: count.at }));
         file.settings.workers = count.value;
     }
     r.finish();
@@ -144,10 +155,15 @@ fn listen(root: &Reader<'_>, file: &mut File) {
 fn xdp(root: &Reader<'_>, file: &mut File) {
     let Some(r) = root.table("xdp") else { return };
     let xdp = &mut file.settings.xdp;
+    let mut surplus = None;
     for interface in r.one_or_list("interfaces", &INTERFACE).unwrap_or_default() {
         if xdp.interfaces.contains(&interface.value) {
             r.problem(interface.at, "interfaces", &format!("{:?} is listed twice", interface.value));
         } else {
+            if xdp.interfaces.len() == MAX_INTERFACES {
+                surplus = Some(interface.at);
+            }
+            file.places.push(("xdp.interfaces", interface.clone()));
             xdp.interfaces.push(interface.value);
         }
     }
@@ -159,18 +175,31 @@ fn xdp(root: &Reader<'_>, file: &mut File) {
     ];
     if let Some(mode) = r.get("mode", &Word(&modes)) {
         xdp.mode = mode.value;
+        file.places.push(("xdp.mode", At { value: String::new(), at: mode.at }));
         if xdp.interfaces.is_empty() && matches!(mode.value, XdpMode::Native | XdpMode::Generic) {
             let text = "asks for the kernel program, but xdp.interfaces names no interface";
             r.notes.warning(mode.at, r.say("mode", text));
         }
+    }
+    if let Some(at) = surplus.filter(|_| xdp.mode != XdpMode::Off) {
+        let count = xdp.interfaces.len();
+        let text =
+            format!("{count} interfaces are more than the {MAX_INTERFACES} that the XDP program compares");
+        r.problem(at, "interfaces", &text);
     }
     if let Some(exit) = r.get("on_exit", &Word(&[("detach", OnExit::Detach), ("keep", OnExit::Keep)])) {
         xdp.on_exit = exit.value;
     }
     if let Some(stale) = r.get("max_stale", &Span { min: Duration::ZERO, max: 365 * DAY }) {
         xdp.max_stale = stale.value;
+        if !stale.value.is_zero() && stale.value < LEAST_STALE {
+            // The daemon gives a sign of life once a second.
+            let text = format!("{:?} is below the minimum of 2s; 0s is never", r.typed("max_stale"));
+            r.problem(stale.at, "max_stale", &text);
+        }
     }
     if let Some(path) = r.get("pin_path", &Text) {
+        file.places.push(("xdp.pin_path", At { value: String::new(), at: path.at }));
         xdp.pin_path = path.value.into();
     }
     r.finish();
@@ -214,13 +243,12 @@ fn locations(root: &Reader<'_>, file: &mut File) {
     r.finish();
 }
 
-fn zone(r: &Reader<'_>) -> Option<Zone> {
+fn zone(r: &Reader<'_>) -> Zone {
     let (name, apex) = named(r);
     let file = r.get("file", &Text);
     let soa = r.table("soa").map(|soa| At { at: soa.at, value: read_soa(&soa) });
     let ns = r.list("ns", &DOMAIN_NAME);
-    let head = close(r, name)?;
-    Some(Zone { head, apex: apex?, file, soa, ns })
+    Zone { head: close(r, name), apex, file, soa, ns }
 }
 
 fn read_soa(r: &Reader<'_>) -> Soa {
@@ -254,8 +282,7 @@ fn domain(r: &Reader<'_>) -> Option<Domain> {
     let vserver = r.require("vserver", &Name);
     let ttl = r.get("ttl", &TTL).map(|ttl| ttl.value as u32);
     let backup_ip = r.one_or_list("backup_ip", &ADDRESS).unwrap_or_default();
-    let head = close(r, name)?;
-    Some(Domain { head, dns: dns?, vserver: vserver?, ttl, backup_ip })
+    Some(Domain { head: close(r, name), dns, vserver: vserver?, ttl, backup_ip })
 }
 
 fn domain_list(r: &Reader<'_>) -> Option<DomainList> {
@@ -263,10 +290,10 @@ fn domain_list(r: &Reader<'_>) -> Option<DomainList> {
     let vserver = r.require("vserver", &Name);
     let ttl = r.get("ttl", &TTL).map(|ttl| ttl.value as u32);
     r.finish();
-    Some(DomainList { file: file?, vserver: vserver?, ttl })
+    Some(DomainList { file, vserver: vserver?, ttl })
 }
 
-fn action(r: &Reader<'_>) -> Option<Action> {
+fn action(r: &Reader<'_>) -> Action {
     let name = r.require("name", &Name);
     let preferred = r.one_or_list("preferred_locations", &LOCATION);
     let keys = ["preferred_locations", "view", "drop", "rewrite"];
@@ -285,12 +312,12 @@ fn action(r: &Reader<'_>) -> Option<Action> {
     if r.get("drop", &Bool).is_some_and(|drop| !drop.value) {
         r.problem(r.key_at("drop"), "drop", "false does nothing; allowed is true");
     }
-    let head = close(r, name)?;
+    let head = close(r, name);
     let payload = match preferred {
         Some(list) => Payload::Preferred(list),
         None => Payload::Inert(given.first().copied().unwrap_or_default()),
     };
-    Some(Action { head, payload })
+    Action { head, payload }
 }
 
 fn policy(r: &Reader<'_>) -> Option<Policy> {
@@ -308,7 +335,7 @@ fn policy(r: &Reader<'_>) -> Option<Policy> {
     let priority = r.require("priority", &Integer { min: 1, max: 65_534 });
     let goto = r.get("goto", &GotoKind);
     let global = !r.has("bind") || bind(r);
-    let head = close(r, name)?;
+    let head = close(r, name);
     let priority = priority.map(|p| At { value: p.value as u32, at: p.at })?;
     Some(Policy { head, rule, rule_text: rule_text?, action: action?, priority, goto, global })
 }
@@ -334,7 +361,7 @@ fn bind(r: &Reader<'_>) -> bool {
     works
 }
 
-fn scenario(r: &Reader<'_>) -> Option<Head> {
+fn scenario(r: &Reader<'_>) -> Head {
     let name = r.require("name", &Name);
     r.check(inert::CONDITION);
     r.check(inert::SCENARIO);
@@ -349,7 +376,7 @@ fn record(r: &Reader<'_>) -> Option<Head> {
     let types = ["A", "AAAA", "CNAME", "MX", "NS", "PTR", "SRV", "TXT"].map(|name| (name, name));
     let rtype = r.require("type", &Word(&types));
     r.check(inert::RECORD);
-    let mut head = close(r, name)?;
+    let mut head = close(r, name);
     // One name may have a record of each type: both together are the name of the object.
     head.name.value = format!("{} {}", head.name.value.to_ascii_lowercase(), rtype?.value);
     Some(head)

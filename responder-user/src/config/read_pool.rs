@@ -69,7 +69,7 @@ const HOST: Parsed<String> = Parsed {
 };
 
 /// `[[monitor]]`
-pub(super) fn monitor(r: &Reader<'_>) -> Option<Monitor> {
+pub(super) fn monitor(r: &Reader<'_>) -> Monitor {
     let name = r.require("name", &Name);
     let types: Vec<_> =
         ["tcp", "http"].into_iter().chain(INERT_MONITORS).chain(["load"]).map(|t| (t, t)).collect();
@@ -113,12 +113,12 @@ pub(super) fn monitor(r: &Reader<'_>) -> Option<Monitor> {
     let fall = r.get("fall", &count).map(|n| n.value as u32);
     let port = r.get("port", &Integer { min: 1, max: 65_535 }).map(|port| port.value as u16);
     let enabled = r.get("state", &STATE).is_none_or(|state| state.value);
-    let head = close(r, name)?;
-    Some(Monitor { head, kind, interval, timeout, rise, fall, port, enabled })
+    let head = close(r, name);
+    Monitor { head, kind, interval, timeout, rise, fall, port, enabled }
 }
 
 /// `[[service]]`
-pub(super) fn service(r: &Reader<'_>) -> Option<Service> {
+pub(super) fn service(r: &Reader<'_>) -> Service {
     let name = r.require("name", &Name);
     let addresses = r.one_or_list("address", &ADDRESS).unwrap_or_default();
     let cname = r.get("cname", &DOMAIN_NAME);
@@ -152,8 +152,8 @@ pub(super) fn service(r: &Reader<'_>) -> Option<Service> {
     let enabled = r.get("state", &STATE).is_none_or(|state| state.value);
     let site = r.get("site", &Text).map(|site| site.value);
     let threshold = long.or(short).map(|t| At { value: t.value as u32, at: t.at });
-    let head = close(r, name)?;
-    Some(Service { head, addresses, cname, port, location, monitors, threshold, enabled, site, behind })
+    let head = close(r, name);
+    Service { head, addresses, cname, port, location, monitors, threshold, enabled, site, behind }
 }
 
 fn service_monitors(r: &Reader<'_>) -> Vec<(At<String>, u32)> {
@@ -173,7 +173,7 @@ fn service_monitors(r: &Reader<'_>) -> Vec<(At<String>, u32)> {
 }
 
 /// `[[vserver]]`
-pub(super) fn vserver(r: &Reader<'_>) -> Option<Vserver> {
+pub(super) fn vserver(r: &Reader<'_>) -> Vserver {
     let name = r.require("name", &Name);
     let service_type =
         r.get("service_type", &Word(&SERVICE_TYPES.map(|t| (t, t)))).map(|t| t.value.to_owned());
@@ -189,8 +189,8 @@ pub(super) fn vserver(r: &Reader<'_>) -> Option<Vserver> {
     let empty_down_response = flag("empty_down_response");
     let enabled = r.get("state", &STATE).is_none_or(|state| state.value);
     r.check_inert(inert::VSERVER);
-    let head = close(r, name)?;
-    Some(Vserver {
+    let head = close(r, name);
+    Vserver {
         head,
         service_type,
         types,
@@ -203,7 +203,7 @@ pub(super) fn vserver(r: &Reader<'_>) -> Option<Vserver> {
         ecs_validation,
         empty_down_response,
         enabled,
-    })
+    }
 }
 
 fn types(r: &Reader<'_>) -> Option<Vec<At<RecordType>>> {

@@ -127,6 +127,11 @@ impl<'a> Reader<'a> {
         Some((Node::new(item)?, at))
     }
 
+    /// A text as it was typed, whatever it is worth; empty if there is none.
+    pub(super) fn typed(&self, key: &str) -> String {
+        self.table.get(key).and_then(Item::as_str).unwrap_or_default().to_owned()
+    }
+
     /// True if the key is there, whatever its value.
     pub(super) fn has(&self, key: &'static str) -> bool {
         self.known.borrow_mut().push(key);
@@ -227,11 +232,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The objects of a `[[kind]]`: as [`Self::tables`], but fields print as `kind "name": field`.
-    pub(super) fn objects<T>(
+    pub(super) fn objects<T, R: Into<Option<T>>>(
         &self,
         kind: &'static str,
         name_key: &str,
-        read: fn(&Reader<'a>) -> Option<T>,
+        read: fn(&Reader<'a>) -> R,
     ) -> Vec<T> {
         let mut out = Vec::new();
         for mut object in self.tables(kind) {
@@ -240,7 +245,7 @@ impl<'a> Reader<'a> {
             object.path.clear();
             // What was wrong with the objects before does not break this one.
             object.problems_before = self.notes.count();
-            out.extend(read(&object));
+            out.extend(read(&object).into());
         }
         out
     }

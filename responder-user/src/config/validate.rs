@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use responder_common::limits::MAX_LISTEN;
+
 use super::{
     domains,
     file::{File, Head, Payload},
@@ -28,7 +30,7 @@ impl<'f> Index<'f> {
     /// Indexes a list; a name that occurs twice is a problem of the second.
     fn new(notes: &Notes<'_>, kind: &'static str, heads: impl Iterator<Item = &'f Head>) -> Self {
         let mut names: HashMap<&str, (usize, usize)> = HashMap::new();
-        for (i, head) in heads.enumerate() {
+        for (i, head) in heads.enumerate().filter(|(_, head)| head.is_named) {
             let (_, first) = *names.entry(&head.name.value).or_insert((i, head.name.at));
             if first != head.name.at {
                 let (name, line) = (&head.name.value, notes.line(first));
@@ -63,7 +65,10 @@ impl<'f> Index<'f> {
 
 /// `kind "name"`, as messages begin.
 pub(super) fn label(kind: &str, head: &Head) -> String {
-    format!("{kind} {:?}", head.name.value)
+    match head.name.value.as_str() {
+        "" => kind.to_owned(),
+        name => format!("{kind} {name:?}"),
+    }
 }
 
 /// Makes the model. It is whole only if the notes have no problem afterwards.
@@ -77,7 +82,7 @@ pub(super) fn validate(notes: &Notes<'_>, file: &File) -> Model {
     Index::new(notes, "record", file.records.iter());
 
     let mut settings = file.settings.clone();
-    settings.listen = listen(notes, &file.listen);
+    settings.listen = listen(notes, file);
     let locations =
         LocationTable { custom: file.ranges.clone(), wildcard_matches_any: file.wildcard_matches_any };
     let mut model = Model { settings, locations, ..Model::default() };
@@ -105,7 +110,20 @@ pub(super) fn validate(notes: &Notes<'_>, file: &File) -> Model {
     model
 }
 
-fn listen(notes: &Notes<'_>, typed: &[At<SocketAddr>]) -> Vec<SocketAddr> {
+fn listen(notes: &Notes<'_>, file: &File) -> Vec<SocketAddr> {
+    let typed = &file.listen;
+    if file.settings.xdp.is_on() {
+        for family in ["IPv4", "IPv6"] {
+            let of_family = || typed.iter().filter(|a| a.value.is_ipv4() == (family == "IPv4"));
+            if let Some(surplus) = of_family().nth(MAX_LISTEN) {
+                let count = of_family().count();
+                let text = format!(
+                    "{count} {family} addresses are more than the {MAX_LISTEN} that the XDP program compares"
+                );
+                notes.problem(surplus.at, format!("listen.addresses: {text}"));
+            }
+        }
+    }
     let mut out = Vec::new();
     for (i, address) in typed.iter().enumerate() {
         if let Some(first) = typed[..i].iter().find(|earlier| earlier.value == address.value) {
@@ -125,8 +143,8 @@ fn zones(notes: &Notes<'_>, file: &File) -> Vec<model::Zone> {
     let mut out = Vec::new();
     for typed in &file.zones {
         let label = label("zone", &typed.head);
-        let first = *seen.entry(&typed.apex).or_insert(typed.head.name.at);
-        if first != typed.head.name.at {
+        let first = typed.apex.as_ref().map(|apex| *seen.entry(apex).or_insert(typed.head.name.at));
+        if let Some(first) = first.filter(|first| *first != typed.head.name.at) {
             let (name, line) = (&typed.head.name.value, notes.line(first));
             let text = format!("{label}: name: {name:?} is taken by the zone in line {line}");
             notes.problem(typed.head.name.at, text);
@@ -138,18 +156,19 @@ fn zones(notes: &Notes<'_>, file: &File) -> Vec<model::Zone> {
             }
             path
         });
+        let Some(apex) = typed.apex.clone() else { continue };
         out.push(model::Zone {
-            apex: typed.apex.clone(),
             file: path,
-            soa: soa(typed),
+            soa: soa(typed, &apex),
+            apex,
             ns: typed.ns.iter().flatten().map(|ns| ns.value.clone()).collect(),
         });
     }
     out
 }
 
-fn soa(zone: &super::file::Zone) -> Soa {
-    let mut soa = Soa::default_for(&zone.apex);
+fn soa(zone: &super::file::Zone, apex: &model::DnsName) -> Soa {
+    let mut soa = Soa::default_for(apex);
     let Some(typed) = zone.soa.as_ref().map(|soa| &soa.value) else { return soa };
     let set = |to: &mut u32, from: Option<u32>| *to = from.unwrap_or(*to);
     set(&mut soa.refresh, typed.refresh);

@@ -1,10 +1,11 @@
 //! The control socket of the daemon: bounded lines, bounded connections, and nobody who can hold it up.
 //!
 //! Every connection is a task of its own that talks to the engine through a channel. A client that does not read its
-//! reply, or sends nothing, costs a place among [`CONNECTIONS`] until its time is over; a follower that does not read
-//! misses events and is told how many.
+//! reply costs a place among [`CONNECTIONS`] until its time is over; one that sends nothing keeps its place only until
+//! somebody else needs it; a follower that does not read misses events and is told how many.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io,
     os::unix::{
@@ -12,7 +13,7 @@ use std::{
         net::UnixStream as StdStream,
     },
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -25,7 +26,7 @@ use tokio::{
         UnixListener, UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
-    sync::{OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError, mpsc, oneshot},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError, mpsc, oneshot},
     time::timeout,
 };
 
@@ -41,8 +42,14 @@ pub const CONNECTIONS: usize = 64;
 /// Followers among them, so that a command always finds a place.
 pub const FOLLOWERS: usize = 32;
 
-/// A client that sends nothing for so long is hung up on.
+/// A client that has not sent its first command within this is hung up on.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// A client that sends nothing more for so long is hung up on.
 const IDLE: Duration = Duration::from_mins(1);
+
+/// For a client that was hung up on to be gone.
+const LEAVING: Duration = Duration::from_secs(1);
 
 /// A client that does not take its reply within this is hung up on.
 const WRITE: Duration = Duration::from_secs(10);
@@ -94,8 +101,24 @@ pub struct Server {
     path: PathBuf,
     /// Device and inode, so that nobody else's socket is removed.
     identity: (u64, u64),
-    /// Held as long as the daemon lives; the kernel releases it, whatever ends the daemon.
-    _lock: File,
+    /// Held as long as the daemon lives; the kernel releases it, whatever ends the daemon. Goes last.
+    _lock: Lock,
+}
+
+/// The lock beside the socket. Its file goes with it.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Still locked: nobody else can have it, and whoever waits for it looks again for the file (see `lock`).
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!("control socket: remove {}: {error}", self.path.display());
+        }
+    }
 }
 
 impl Server {
@@ -131,11 +154,19 @@ impl Server {
     pub async fn run(self, requests: mpsc::Sender<Request>, feed: Feed) -> io::Result<()> {
         let listener = UnixListener::from_std(self.listener.try_clone()?)?;
         let places = Arc::new(Semaphore::new(CONNECTIONS));
-        let engine = Engine { requests, feed, followers: Arc::new(Semaphore::new(FOLLOWERS)) };
+        let followers = Arc::new(Semaphore::new(FOLLOWERS));
+        let engine = Engine { requests, feed, followers, silent: Arc::default() };
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
-                    Ok(place) => drop(tokio::spawn(engine.clone().serve(stream, place))),
+                    Ok(place) => {
+                        let seat = Silent::enter(&engine.silent, false);
+                        tokio::spawn(engine.clone().serve(stream, seat, place));
+                    }
+                    Err(_) if engine.silent.hang_up_on_one() => {
+                        let seat = Silent::enter(&engine.silent, false);
+                        tokio::spawn(engine.clone().wait_for_place(stream, seat, Arc::clone(&places)));
+                    }
                     Err(_) => turn_away(&stream),
                 },
                 Err(error) => {
@@ -158,7 +189,7 @@ impl Drop for Server {
 }
 
 /// One daemon a socket, decided by a lock beside it: two that start at once cannot both find it free.
-fn lock(path: &Path) -> Result<File, BindError> {
+fn lock(path: &Path) -> Result<Lock, BindError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
@@ -167,12 +198,19 @@ fn lock(path: &Path) -> Result<File, BindError> {
         move |source| BindError::Io { path, what, source }
     };
     let mut options = OpenOptions::new();
-    let file =
-        options.write(true).create(true).truncate(false).mode(0o600).open(&name).map_err(io("open"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(BindError::InUse(path.to_owned())),
-        Err(TryLockError::Error(source)) => Err(io("lock")(source)),
+    options.write(true).create(true).truncate(false).mode(0o600);
+    loop {
+        let file = options.open(&name).map_err(io("open"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(BindError::InUse(path.to_owned())),
+            Err(TryLockError::Error(source)) => return Err(io("lock")(source)),
+        }
+        // A daemon that just ended may have removed the file that we opened: its lock would keep nobody away.
+        let ours = file.metadata().map_err(io("stat"))?;
+        if fs::symlink_metadata(&name).is_ok_and(|m| (m.dev(), m.ino()) == (ours.dev(), ours.ino())) {
+            return Ok(Lock { path: name, _file: file });
+        }
     }
 }
 
@@ -214,6 +252,60 @@ struct Engine {
     requests: mpsc::Sender<Request>,
     feed: Feed,
     followers: Arc<Semaphore>,
+    silent: Arc<Silent>,
+}
+
+/// Clients that we wait for. They give their place to whoever comes: first those that never said anything, and of those
+/// that were silent longest the first.
+#[derive(Debug, Default)]
+struct Silent(Mutex<(u64, BTreeMap<Place, Arc<Notify>>)>);
+
+/// Whether the client has spoken, and since when it is silent, as a number that rises.
+type Place = (bool, u64);
+
+/// One of them, until it speaks or goes.
+struct Seat {
+    silent: Arc<Silent>,
+    key: Place,
+    leave: Arc<Notify>,
+}
+
+impl Silent {
+    fn enter(silent: &Arc<Self>, has_spoken: bool) -> Seat {
+        let leave = Arc::new(Notify::new());
+        let mut all = silent.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.0 += 1;
+        let key = (has_spoken, all.0);
+        all.1.insert(key, Arc::clone(&leave));
+        Seat { silent: Arc::clone(silent), key, leave }
+    }
+
+    /// False: everybody is being served.
+    fn hang_up_on_one(&self) -> bool {
+        let first = self.0.lock().unwrap_or_else(PoisonError::into_inner).1.pop_first();
+        first.is_some_and(|(_, leave)| {
+            leave.notify_one();
+            true
+        })
+    }
+}
+
+impl Seat {
+    /// What the client sends. None: it was silent for too long, or its place is needed. While it is served nobody takes
+    /// its place: take another seat afterwards.
+    async fn listen(self, read: &mut BufReader<OwnedReadHalf>) -> Option<io::Result<Input>> {
+        let patience = if self.key.0 { IDLE } else { FIRST };
+        tokio::select! {
+            input = timeout(patience, next(read)) => input.ok(),
+            () = self.leave.notified() => None,
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.silent.0.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.key);
+    }
 }
 
 /// What a client sent.
@@ -226,22 +318,35 @@ enum Input {
 }
 
 impl Engine {
-    async fn serve(self, stream: UnixStream, _place: OwnedSemaphorePermit) {
+    /// Serves a client whose place somebody else is just giving up.
+    async fn wait_for_place(self, stream: UnixStream, seat: Seat, places: Arc<Semaphore>) {
+        let place = tokio::select! {
+            place = timeout(LEAVING, places.acquire_owned()) => place,
+            () = seat.leave.notified() => return,
+        };
+        match place {
+            Ok(Ok(place)) => self.serve(stream, seat, place).await,
+            _ => turn_away(&stream),
+        }
+    }
+
+    async fn serve(self, stream: UnixStream, seat: Seat, _place: OwnedSemaphorePermit) {
         let uid = stream.peer_cred().ok().map(|c| c.uid());
         let (read, mut write) = stream.into_split();
         let mut read = BufReader::new(read);
         // A client that is gone is no fault of ours, and there is nobody to tell.
-        let _ = self.converse(uid, &mut read, &mut write).await;
+        let _ = self.converse(uid, seat, &mut read, &mut write).await;
     }
 
     async fn converse(
         &self,
         uid: Option<u32>,
+        mut seat: Seat,
         read: &mut BufReader<OwnedReadHalf>,
         write: &mut OwnedWriteHalf,
     ) -> io::Result<()> {
         loop {
-            let Ok(input) = timeout(IDLE, next(read)).await else { return Ok(()) };
+            let Some(input) = seat.listen(read).await else { return Ok(()) };
             let command = match input? {
                 Input::End => return Ok(()),
                 Input::TooLong => {
@@ -267,6 +372,7 @@ impl Engine {
                     send(write, &Reply::Error(refusal)).await?;
                 }
             }
+            seat = Silent::enter(&self.silent, true);
         }
     }
 
@@ -336,4 +442,43 @@ async fn discard(read: &mut BufReader<OwnedReadHalf>) -> io::Result<()> {
 
 async fn send(write: &mut OwnedWriteHalf, reply: &Reply) -> io::Result<()> {
     timeout(WRITE, write.write_all(&line(reply))).await.map_err(|_| io::ErrorKind::TimedOut)?
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::control::Events;
+
+    /// Time goes by at once where everybody waits.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_without_a_command_is_hung_up_on_after_ten_seconds_and_a_follower_never() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let (requests, mut inbox) = mpsc::channel::<Request>(1);
+        let events = Events::default();
+        let serving = tokio::spawn(Server::bind(&path).unwrap().run(requests, events.feed()));
+        tokio::spawn(async move {
+            while let Some(request) = inbox.recv().await {
+                let _ = request.reply.send(Ok(Value::Array(Vec::new())));
+            }
+        });
+        let mut follower = UnixStream::connect(&path).await.unwrap();
+        follower.write_all(b"{\"command\":\"events\",\"follow\":true}\n").await.unwrap();
+        let started = Instant::now();
+        let mut silent = UnixStream::connect(&path).await.unwrap();
+        assert_eq!(silent.read(&mut [0]).await.unwrap(), 0);
+        assert!((FIRST..FIRST + LEAVING).contains(&started.elapsed()), "{:?}", started.elapsed());
+        let mut spoken = UnixStream::connect(&path).await.unwrap();
+        spoken.write_all(b"{\"command\":\"status\"}\n").await.unwrap();
+        let mut reply = [0; 10];
+        spoken.read_exact(&mut reply).await.unwrap();
+        let started = Instant::now();
+        assert!(spoken.read_to_end(&mut Vec::new()).await.is_ok());
+        assert!(started.elapsed() >= IDLE, "{:?}", started.elapsed());
+        let heard = timeout(Duration::from_hours(1), follower.read(&mut [0])).await;
+        assert!(heard.is_err(), "a follower may listen for ever: {heard:?}");
+        serving.abort();
+    }
 }

@@ -1,4 +1,4 @@
-//! What happened outside: results of checks, interfaces that come and go.
+//! What happened outside: results of checks.
 
 use std::time::Instant;
 
@@ -6,18 +6,11 @@ use serde_json::{Map, json};
 
 use super::{Engine, start::snapshot};
 use crate::{
-    control::{EventKind, InterfaceStatus},
+    control::EventKind,
     decide::AddressState,
     health::{HealthEvent, Transition},
-    model::{ServiceId, Settings, VserverId},
-    publish::{
-        interface::{self, HostInterface},
-        writer::surroundings_of,
-    },
+    model::{ServiceId, VserverId},
 };
-
-/// Begins the problem of addresses that the program cannot follow.
-const NOT_FOLLOWED: &str = "addresses are not followed: ";
 
 /// An address that nobody has decided counts as down once names have their answers.
 pub(super) fn settle(state: &mut AddressState) {
@@ -95,53 +88,5 @@ impl Engine {
         let owners: Vec<_> = self.undecided.iter().map(|(owner, _)| *owner).collect();
         self.dirty.extend(owners);
         self.publish();
-    }
-
-    /// Looks at the interfaces: addresses and links are followed.
-    pub(super) fn follow_interfaces(&mut self) {
-        let settings = self.plan.compiled.model.settings.clone();
-        let was = std::mem::take(&mut self.interfaces);
-        let all = interface::all();
-        let found = all.as_deref().unwrap_or_default();
-        for name in &settings.xdp.interfaces {
-            let host = found.iter().find(|interface| interface.name == *name);
-            let link = host.map_or("missing", |interface| if interface.is_up { "up" } else { "down" });
-            let mode = host.and_then(|interface| self.writer.mode_on(name, interface.index)).unwrap_or("off");
-            let status = InterfaceStatus { name: name.clone(), mode: mode.to_owned(), link: link.to_owned() };
-            if mode == "off" && was.iter().any(|before| before.name == *name && before.mode != "off") {
-                let text = "the XDP program is gone: sockets answer; a reload attaches it again";
-                self.event(EventKind::Attach, format!("interface {name}"), text, Map::new());
-            }
-            if was.iter().any(|before| before.name == *name && before.link != status.link) {
-                self.event(
-                    EventKind::Attach,
-                    format!("interface {name}"),
-                    format!("link is {link}"),
-                    Map::new(),
-                );
-            }
-            self.interfaces.push(status);
-        }
-        if self.writer.is_kernel() && all.is_ok() {
-            self.follow_addresses(&settings, found);
-        }
-    }
-
-    /// An interface that is missing does not keep the program from following the others.
-    fn follow_addresses(&mut self, settings: &Settings, found: &[HostInterface]) {
-        let named = |name: &String| found.iter().find(|interface| interface.name == *name).cloned();
-        let ours: Vec<HostInterface> = settings.xdp.interfaces.iter().filter_map(named).collect();
-        match surroundings_of(settings, &ours) {
-            Ok(around) => {
-                self.writer.world_mut().surround(&around);
-                self.problems.retain(|problem| !problem.starts_with(NOT_FOLLOWED));
-            }
-            Err(error) => {
-                let problem = format!("{NOT_FOLLOWED}{error}");
-                if self.problems.insert(problem.clone()) {
-                    tracing::warn!("{problem}");
-                }
-            }
-        }
     }
 }

@@ -88,7 +88,7 @@ impl Engine {
     /// What works, but not as it was asked for.
     fn degraded(&self) -> Vec<String> {
         let settings = &self.plan.compiled.model.settings;
-        let mut out = Vec::new();
+        let mut out = self.surroundings_problems();
         for interface in &self.interfaces {
             let wanted = match settings.xdp.mode {
                 XdpMode::Auto | XdpMode::Native => "native",
@@ -96,8 +96,11 @@ impl Engine {
                 XdpMode::Off => "off",
             };
             if self.is_ready && interface.mode != wanted {
+                let row = self.writer.attached().iter().find(|row| row.name == interface.name);
+                let why =
+                    row.and_then(|row| row.why.as_ref()).map_or(String::new(), |why| format!(": {why}"));
                 out.push(format!(
-                    "interface {}: XDP mode is {}, not {wanted}",
+                    "interface {}: XDP mode is {}, not {wanted}{why}",
                     interface.name, interface.mode
                 ));
             }

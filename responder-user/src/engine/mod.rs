@@ -11,6 +11,8 @@
 
 mod apply;
 mod command;
+mod follow;
+mod host;
 mod publish;
 mod reload;
 mod start;
@@ -31,11 +33,11 @@ use tokio::{
 
 use crate::{
     compile::{CompileError, Compiled},
-    config::{ConfigError, Problem},
+    config::{ConfigError, Places, Problem},
     control::{EventKind, Events, InterfaceStatus, NameIndex, RateMeter, Request, server::BindError},
     decide::{OwnerId, Snapshot},
     health::{Health, HealthEvent, Scheduler},
-    publish::{PublishError, world::Reader, writer::Writer},
+    publish::{PublishError, interface::Listening, netlink::Watch, world::Reader, writer::Writer},
     worker::{Epochs, Served, WorkerError, Workers, Zones},
 };
 
@@ -43,6 +45,9 @@ pub use start::{Prepared, check};
 
 /// Changes that follow a publish closer than this wait for each other.
 const COALESCE: Duration = Duration::from_millis(10);
+
+/// So often the secrets of cookies are read, and made anew when their day is over.
+const SECRETS_EVERY: Duration = Duration::from_mins(1);
 
 /// Signs of life, samples and a look at the interfaces.
 const TICK: Duration = Duration::from_secs(1);
@@ -56,6 +61,12 @@ pub enum EngineError {
     /// Zone files have problems; one line each.
     #[error("{}", .0.join("\n"))]
     Zones(Vec<String>),
+    /// The host does not have what the configuration names; one line each, with its place.
+    #[error("{}", .0.join("\n"))]
+    Host(Vec<String>),
+    /// Any of the others, with the place of the setting in front.
+    #[error("{0}")]
+    Placed(String),
     /// A reload changes what only a start can set.
     #[error("{0} cannot change while running; restart responderd, which loses no query")]
     NeedsRestart(String),
@@ -81,12 +92,50 @@ pub enum EngineError {
     },
 }
 
+impl EngineError {
+    /// Names the line of the setting that the host refuses.
+    fn placed(self, places: &Places) -> Self {
+        let (key, element) = match &self {
+            Self::Publish(error) => match error {
+                PublishError::NoInterface { name: interface }
+                | PublishError::Foreign { interface, .. }
+                | PublishError::StrippedTags { interface, .. }
+                | PublishError::Mode { interface, .. } => ("xdp.interfaces", interface.clone()),
+                PublishError::TooMany { .. } => ("listen.addresses", String::new()),
+                PublishError::InUse { .. }
+                | PublishError::NotBpffs { .. }
+                | PublishError::Orphan { .. }
+                | PublishError::Pin { .. } => ("xdp.pin_path", String::new()),
+                PublishError::Program(_) | PublishError::Bpf { .. } => ("xdp.interfaces", String::new()),
+                PublishError::Memory { .. } | PublishError::Full { .. } | PublishError::NoPlace { .. } => {
+                    return self;
+                }
+            },
+            Self::Worker(error) => match error {
+                WorkerError::Bind { address, .. } => ("listen.addresses", address.to_string()),
+                WorkerError::Cpu { .. } | WorkerError::Count { .. } => ("listen.workers", String::new()),
+                WorkerError::NoCpus | WorkerError::Epochs { .. } | WorkerError::Thread { .. } => return self,
+            },
+            Self::Control(_) => ("server.control_socket", String::new()),
+            Self::NeedsRestart(keys) => (keys.split(',').next().unwrap_or_default(), String::new()),
+            Self::Config(_)
+            | Self::Zones(_)
+            | Self::Host(_)
+            | Self::Placed(_)
+            | Self::Compile(_)
+            | Self::System { .. } => return self,
+        };
+        Self::Placed(places.say(key, &element, &self.to_string()))
+    }
+}
+
 /// Everything that one configuration brings.
 struct Plan {
     compiled: Compiled,
     names: NameIndex,
     zones: Arc<Zones>,
     warnings: Vec<Problem>,
+    places: Places,
 }
 
 /// What operators said beside the file, by name, so that it survives a reload.
@@ -116,6 +165,12 @@ pub struct Engine {
     events: Events,
     rates: RateMeter,
     interfaces: Vec<InterfaceStatus>,
+    /// What the program compares packets with.
+    listening: Listening,
+    /// Listed addresses that the host does not have now; one line each.
+    absent: Vec<String>,
+    /// None: there are no notifications, and the look once a second has to do.
+    watch: Option<Watch>,
     problems: BTreeSet<String>,
     dirty: BTreeSet<OwnerId>,
     /// Owners whose publish failed; tried again once a second.
@@ -128,6 +183,8 @@ pub struct Engine {
     published: Instant,
     latency: publish::Latency,
     started: Instant,
+    /// When the secrets of cookies were read last.
+    secrets_read: Instant,
     is_ready: bool,
     is_attached: bool,
 }
@@ -151,6 +208,7 @@ impl Engine {
                 _ = interrupt.recv() => break,
                 _ = hangup.recv() => self.hangup(),
                 Some(request) = self.requests.recv() => self.request(request),
+                changed = changed(&mut self.watch) => self.links_changed(changed),
                 () = tokio::time::sleep(wait.unwrap_or(TICK)), if wait.is_some() => {}
                 _ = tick.tick() => self.tick(),
                 Some(event) = self.checks.recv() => self.check(event),
@@ -161,6 +219,15 @@ impl Engine {
             self.settle()?;
         }
         self.finish()
+    }
+
+    /// A notification of the kernel.
+    fn links_changed(&mut self, heard: std::io::Result<()>) {
+        if let Err(error) = heard {
+            tracing::warn!(%error, "no notifications of links and addresses for a moment");
+            self.watch = None;
+        }
+        self.follow_interfaces();
     }
 
     /// Time until a publish is due; None when nothing is dirty.
@@ -175,10 +242,17 @@ impl Engine {
     /// Once a second.
     fn tick(&mut self) {
         self.writer.beat();
+        if self.secrets_read.elapsed() >= SECRETS_EVERY {
+            self.secrets_read = Instant::now();
+            self.writer.follow_secrets(&self.plan.compiled.model.settings);
+        }
         if let Some(program) = self.writer.program_mut() {
             program.flush_log();
         }
         self.rates.sample(Instant::now(), self.queries());
+        if self.watch.is_none() {
+            self.watch = Watch::open().ok();
+        }
         self.follow_interfaces();
         self.dirty.append(&mut self.failed);
         if !self.is_ready && self.started.elapsed() >= self.plan.compiled.model.settings.warm_up {
@@ -207,6 +281,14 @@ impl Engine {
         let object = object.into();
         tracing::info!(kind = kind.name(), object, "{text}");
         self.events.record(SystemTime::now(), kind, object, text, fields);
+    }
+}
+
+/// Waits for a notification.
+async fn changed(watch: &mut Option<Watch>) -> std::io::Result<()> {
+    match watch {
+        Some(watch) => watch.changed().await,
+        None => std::future::pending().await,
     }
 }
 

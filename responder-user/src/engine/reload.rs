@@ -4,13 +4,13 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::Map;
 
-use super::{Engine, EngineError, Plan, start::snapshot};
+use super::{Engine, EngineError, Plan, host, start::snapshot};
 use crate::{
     compile::number::SIDES,
     control::{Done, EventKind, Refusal},
     decide::{OwnerId, Snapshot},
     health::Health,
-    model::{Settings, settings::XdpMode},
+    model::Settings,
     publish::{PublishError, writer::Next},
     worker::{Epochs, Served, Workers},
 };
@@ -18,10 +18,11 @@ use crate::{
 impl Engine {
     /// SIGHUP.
     pub(super) fn hangup(&mut self) {
-        if let Err(refusal) = self.reload() {
-            tracing::error!("{}", refusal.message);
-            for detail in &refusal.details {
-                tracing::error!("{detail}");
+        match self.reload() {
+            Ok(done) => done.warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
+            Err(refusal) => {
+                tracing::error!("{}", refusal.message);
+                refusal.details.iter().for_each(|detail| tracing::error!("{detail}"));
             }
         }
     }
@@ -29,21 +30,14 @@ impl Engine {
     /// Reads the file again. On any error the old answers go on.
     pub(super) fn reload(&mut self) -> Result<Done, Refusal> {
         match self.try_reload() {
-            Ok(changed) => {
+            Ok((changed, warnings)) => {
                 let names = self.plan.compiled.model.domains.len();
                 let text = format!("configuration read again: {names} names, generation {}", self.generation);
                 self.event(EventKind::Reload, "configuration", text.clone(), Map::new());
-                let warnings = self.plan.warnings.iter().map(ToString::to_string).collect();
                 Ok(Done { message: text, changed, generation: self.generation, warnings })
             }
             Err(error) => {
-                let details: Vec<String> = match &error {
-                    EngineError::Config(problems) => {
-                        problems.to_string().lines().map(str::to_owned).collect()
-                    }
-                    EngineError::Zones(problems) => problems.clone(),
-                    other => vec![other.to_string()],
-                };
+                let details = error.to_string().lines().map(str::to_owned).collect();
                 let message = "the new configuration is refused; the old answers stay".to_owned();
                 self.event(EventKind::Reload, "configuration", message.clone(), Map::new());
                 Err(Refusal { message, details })
@@ -51,8 +45,21 @@ impl Engine {
         }
     }
 
-    fn try_reload(&mut self) -> Result<bool, EngineError> {
+    /// True if answers changed; and the warnings.
+    fn try_reload(&mut self) -> Result<(bool, Vec<String>), EngineError> {
         let plan = Plan::read(&self.config)?;
+        let places = plan.places.clone();
+        let old = &self.plan.compiled.model.settings;
+        let host = host::check(&plan.compiled.model.settings, &places, Some(old));
+        if !host.errors.is_empty() {
+            return Err(EngineError::Host(host.errors));
+        }
+        let warnings = plan.warnings().into_iter().chain(host.warnings).collect();
+        let changed = self.replace(plan).map_err(|error| error.placed(&places))?;
+        Ok((changed, warnings))
+    }
+
+    fn replace(&mut self, plan: Plan) -> Result<bool, EngineError> {
         let settings = plan.compiled.model.settings.clone();
         let old = self.plan.compiled.model.settings.clone();
         refuse_what_needs_a_restart(&old, &settings)?;
@@ -178,14 +185,12 @@ fn fill(next: &mut Next, plan: &Plan, snapshot: &Snapshot, generation: u64) -> R
 
 /// Settings that only a restart can change; it loses no query (design section 1).
 fn refuse_what_needs_a_restart(old: &Settings, new: &Settings) -> Result<(), EngineError> {
-    let is_off =
-        |settings: &Settings| settings.xdp.mode == XdpMode::Off || settings.xdp.interfaces.is_empty();
     let changed = [
         ("server.control_socket", old.control_socket != new.control_socket),
         ("server.state_dir", old.state_dir != new.state_dir),
         ("xdp.pin_path", old.xdp.pin_path != new.xdp.pin_path),
         ("xdp.mode", old.xdp.mode != new.xdp.mode),
-        ("xdp.interfaces", is_off(old) != is_off(new)),
+        ("xdp.interfaces", old.xdp.is_on() != new.xdp.is_on()),
     ];
     let keys: Vec<&str> = changed.iter().filter(|(_, changed)| *changed).map(|(key, _)| *key).collect();
     if keys.is_empty() {

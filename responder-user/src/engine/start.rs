@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
 
@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 
-use super::{AllEpochs, Engine, EngineError, Orders, Plan, publish::Latency, workers_done};
+use super::{AllEpochs, Engine, EngineError, Orders, Plan, host, publish::Latency, workers_done};
 use crate::{
     compile::{Compiled, name::StaticTypes},
     config::{self, Loaded},
@@ -19,7 +19,11 @@ use crate::{
     decide::{ServiceState, Snapshot, VserverState},
     health::{Force, Health, Scheduler},
     model::{DnsName, Model, RecordType, ServiceId},
-    publish::writer::{Start, Writer},
+    publish::{
+        interface::Listening,
+        netlink::Watch,
+        writer::{Start, Writer},
+    },
     worker::{Epochs, Served, Workers, Zones, answer},
 };
 
@@ -29,7 +33,7 @@ const CHECKS: usize = 4096;
 impl Plan {
     /// Reads, validates and compiles a file and its zones: the same for start, reload and check.
     pub(super) fn read(path: &Path) -> Result<Self, EngineError> {
-        let Loaded { model, warnings } = config::load(path)?;
+        let Loaded { model, warnings, places } = config::load(path)?;
         let model = Arc::new(model);
         let zones = Zones::load(&model)
             .map_err(|problems| EngineError::Zones(problems.iter().map(ToString::to_string).collect()))?;
@@ -42,7 +46,13 @@ impl Plan {
         };
         let soa_of = |zone: usize| Some(zones.zone(&model.zones[zone].apex)?.soa().clone());
         let compiled = Compiled::of(model.clone(), &static_types, &soa_of)?;
-        Ok(Self { compiled, names, zones, warnings })
+        Ok(Self { compiled, names, zones, warnings, places })
+    }
+
+    /// What will surprise, one line each with its place: of the configuration and of the zone files.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let zones = self.zones.warnings().iter().map(ToString::to_string);
+        self.warnings.iter().map(ToString::to_string).chain(zones).collect()
     }
 
     /// What the workers know beside the table.
@@ -76,8 +86,10 @@ pub fn check(path: &Path) -> CheckReport {
     let mut report = CheckReport { file: path.to_owned(), errors: Vec::new(), warnings: Vec::new() };
     match Plan::read(path) {
         Ok(plan) => {
-            report.warnings = plan.warnings.iter().map(ToString::to_string).collect();
-            report.warnings.extend_from_slice(plan.zones.warnings());
+            let host = host::check(&plan.compiled.model.settings, &plan.places, None);
+            report.errors = host.errors;
+            report.warnings = plan.warnings();
+            report.warnings.extend(host.warnings);
         }
         Err(error) => report.errors = error.to_string().lines().map(str::to_owned).collect(),
     }
@@ -124,24 +136,37 @@ fn raise_file_limit() {
 }
 
 impl Engine {
-    /// Starts everything but the loop. Needs a tokio runtime with I/O and time.
+    /// Starts everything but the loop. Needs a tokio runtime with I/O and time. An error leaves the host as it was: what
+    /// an earlier daemon pinned goes on answering.
     pub fn start(prepared: Prepared) -> Result<Self, EngineError> {
+        let places = prepared.plan.places.clone();
+        Self::start_unplaced(prepared).map_err(|error| error.placed(&places))
+    }
+
+    fn start_unplaced(prepared: Prepared) -> Result<Self, EngineError> {
         let started = Instant::now();
         let Prepared { config, plan } = prepared;
         raise_file_limit();
-        for warning in &plan.warnings {
+        let settings = plan.compiled.model.settings.clone();
+        let host = host::check(&settings, &plan.places, None);
+        for warning in plan.warnings().iter().chain(&host.warnings) {
             tracing::warn!("{warning}");
         }
-        let settings = plan.compiled.model.settings.clone();
+        if !host.errors.is_empty() {
+            return Err(EngineError::Host(host.errors));
+        }
         // First, so that two daemons never touch the same pins.
         let server = Server::bind(&settings.control_socket)?;
+        // Before anything is written into pinned maps.
+        let workers = Workers::bind(&settings)?;
         let count = Workers::count(&settings)?;
         let set = Arc::new(Epochs::new(count));
         let epochs: AllEpochs = Arc::new(Mutex::new(vec![set.clone()]));
         let (writer, start) = Writer::open(&settings, &plan.compiled, workers_done(&epochs))?;
         let served = Served { world: writer.reader(count), names: plan.worker_names() };
         let served = Arc::new(ArcSwap::from_pointee(served));
-        let workers = Workers::start(&settings, &served, &set)?;
+        let watch = Watch::open()
+            .map_err(|source| EngineError::System { what: "notifications of links and addresses", source })?;
         let (send_requests, requests) = mpsc::channel(64);
         let events = Events::default();
         let feed = events.feed();
@@ -173,6 +198,9 @@ impl Engine {
             events,
             rates: RateMeter::default(),
             interfaces: Vec::new(),
+            listening: Listening::default(),
+            absent: Vec::new(),
+            watch: Some(watch),
             problems: BTreeSet::new(),
             dirty: BTreeSet::new(),
             failed: BTreeSet::new(),
@@ -182,6 +210,7 @@ impl Engine {
             published: started,
             latency: Latency::default(),
             started,
+            secrets_read: started,
             is_ready: false,
             is_attached: false,
         };
@@ -201,11 +230,16 @@ impl Engine {
         self.event(EventKind::Publish, "daemon", text, serde_json::Map::new());
     }
 
-    /// The first decisions; what can be attached at once is.
+    /// The first decisions; what can be attached at once is. Workers answer from now on: before, they would have refused
+    /// names that can be decided at once.
     pub(super) fn begin(&mut self) -> Result<(), EngineError> {
         self.follow_interfaces();
         self.dirty_all();
         self.publish();
+        let sets = self.epochs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(epochs) = sets.last() {
+            self.workers.run(&self.served, epochs)?;
+        }
         self.settle()
     }
 
@@ -228,10 +262,10 @@ impl Engine {
             return Ok(());
         }
         let settings = self.plan.compiled.model.settings.clone();
-        self.writer.attach(&settings)?;
+        self.writer.attach(&settings).map_err(|error| EngineError::from(error).placed(&self.plan.places))?;
         self.is_attached = true;
         for attached in self.writer.attached().to_vec() {
-            let mode = attached.mode.unwrap_or("off");
+            let Some(mode) = attached.mode else { continue };
             let text = format!("XDP program attached, mode {mode}");
             self.event(
                 EventKind::Attach,

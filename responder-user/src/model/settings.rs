@@ -76,6 +76,13 @@ pub enum OnExit {
     Keep,
 }
 
+impl Xdp {
+    /// True if a program is to answer: there are interfaces, and the mode is not off.
+    pub fn is_on(&self) -> bool {
+        self.mode != XdpMode::Off && !self.interfaces.is_empty()
+    }
+}
+
 impl Default for Xdp {
     fn default() -> Self {
         Self {

@@ -9,6 +9,7 @@ pub const MAX_POOL: usize = 64;
 
 /// One `[[vserver]]` (spec/netscaler.md 3.1).
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of the configuration, each with its own name")]
 pub struct Vserver {
     /// Unique name.
     pub name: String,

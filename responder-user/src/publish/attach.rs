@@ -22,7 +22,8 @@ use responder_common::layout::PerCpu;
 use super::{
     PublishError,
     interface::{self, AttachedMode},
-    pin::{Pins, SHARED_MAP, WORLD_MAPS, remove_file},
+    offload,
+    pin::{Pins, SHARED_MAP, WORLD_MAPS, pins_of, remove_file},
     region::Region,
     table::{Memory, Sizes},
 };
@@ -209,12 +210,17 @@ impl Program {
     ///
     /// A link without its interface (removed and made again) is replaced. Returns how it is attached.
     pub fn attach(&mut self, pins: &Pins, name: &str, mode: XdpMode) -> Result<AttachedMode, PublishError> {
+        offload::refuse_stripped_tags(name, interface::named(name)?.index)?;
         let pin = pins.link(name);
+        let mut before = None;
         if pin.exists() {
             let why = match self.replace(pins, &pin) {
                 Ok(()) => match state(name)? {
                     Some((attached, _)) if fits(attached, mode) => return Ok(attached),
-                    Some((attached, _)) => format!("its mode is {}", attached.name()),
+                    Some((attached, _)) => {
+                        before = attached.flag();
+                        format!("its mode is {}", attached.name())
+                    }
                     None => "its interface is gone".to_owned(),
                 },
                 Err(error) => error.to_string(),
@@ -242,7 +248,17 @@ impl Program {
                 }
             }
         }
+        if let Some(Err(error)) = before.map(|flag| self.attach_new(&pin, name, flag)) {
+            tracing::error!(interface = name, %error, "the program could not be put back");
+        }
         Err(last.unwrap_or_else(|| PublishError::Program("XDP is off".to_owned())))
+    }
+
+    /// How our link on this interface is attached, if it is alive: what the interface carries is what the link holds.
+    pub fn is_on(pins: &Pins, name: &str, index: u32) -> Option<AttachedMode> {
+        let (mode, id) = interface::xdp_on(index).ok().flatten()?;
+        let link = PinnedLink::from_pin(pins.link(name)).ok().map(FdLink::from)?;
+        (link.info().ok()?.program_id() == id).then_some(mode)
     }
 
     fn replace(&mut self, pins: &Pins, pin: &Path) -> Result<(), PublishError> {
@@ -306,6 +322,17 @@ fn kept_program(ebpf: &Ebpf, pin: &Path) -> Option<u32> {
     (has("CONTROL") && has(SHARED_MAP)).then(|| program.id())
 }
 
+impl AttachedMode {
+    /// How to attach a program like this again.
+    fn flag(self) -> Option<Flag> {
+        match self {
+            Self::Native => Some(Flag::Driver),
+            Self::Generic => Some(Flag::Skb),
+            Self::Other => None,
+        }
+    }
+}
+
 /// True if a program that is attached like this is attached as demanded.
 fn fits(attached: AttachedMode, mode: XdpMode) -> bool {
     match mode {
@@ -336,6 +363,10 @@ pub fn refuse_foreign(name: &str) -> Result<(), PublishError> {
         let program = programs.find(|info| info.id() == id);
         let program = program.and_then(|p| p.name_as_str().map(str::to_owned)).unwrap_or_default();
         if program != PROGRAM || Instant::now() >= deadline {
+            if let Some(pins) = pins_of(id).filter(|_| program == PROGRAM) {
+                let (interface, path) = (name.to_owned(), pins.pin_path().to_owned());
+                return Err(PublishError::Orphan { interface, path });
+            }
             return Err(PublishError::Foreign { interface: name.to_owned(), program, id });
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -3,23 +3,18 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr},
-    os::fd::AsRawFd,
 };
 
-use nix::{
-    ifaddrs::getifaddrs,
-    libc,
-    sys::socket::{
-        AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrLike, recv, sendto,
-        socket,
-    },
-};
+use nix::{ifaddrs::getifaddrs, libc, sys::socket::SockProtocol};
 use responder_common::{
     layout::{Interface, Listen6},
     limits::{MAX_INTERFACES, MAX_LISTEN},
 };
 
-use super::PublishError;
+use super::{
+    PublishError,
+    netlink::{ask, attribute, number},
+};
 
 /// An interface of the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,37 +64,62 @@ pub fn named(name: &str) -> Result<HostInterface, PublishError> {
         .ok_or_else(|| PublishError::NoInterface { name: name.to_owned() })
 }
 
-/// The control words for listening addresses: what the program compares packets with. Wildcards mean the addresses of
-/// the given interfaces.
-pub fn listen_words(
-    listen: &[SocketAddr],
-    interfaces: &[HostInterface],
-) -> Result<([u64; MAX_LISTEN], [Listen6; MAX_LISTEN]), PublishError> {
-    let (mut v4, mut v6) = (Vec::new(), Vec::new());
-    for address in listen {
-        let own = interfaces.iter().flat_map(|i| i.addresses.iter().copied());
-        let all: Vec<IpAddr> = if address.ip().is_unspecified() {
-            own.filter(|a| a.is_ipv4() == address.is_ipv4()).collect()
+/// What the program answers for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listening {
+    /// The listed addresses, and in the place of wildcards those of the interfaces.
+    pub addresses: Vec<SocketAddr>,
+    /// Addresses of wildcards that found no place; workers answer for them.
+    pub left_out: Vec<SocketAddr>,
+}
+
+/// Wildcards mean the addresses of the given interfaces, link-local ones last: of each family there is room for so many.
+pub fn listening(listen: &[SocketAddr], interfaces: &[HostInterface]) -> Listening {
+    let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(a) if a.is_unicast_link_local());
+    let mut own: Vec<IpAddr> = interfaces.iter().flat_map(|i| i.addresses.iter().copied()).collect();
+    own.sort_by_key(is_local);
+    let (wild, listed): (Vec<SocketAddr>, Vec<SocketAddr>) =
+        listen.iter().partition(|address| address.ip().is_unspecified());
+    let of_wild = wild.iter().flat_map(|wild| {
+        let fits = own.iter().filter(|address| address.is_ipv4() == wild.is_ipv4());
+        fits.map(|address| SocketAddr::new(*address, wild.port()))
+    });
+    let mut out = Listening::default();
+    for (address, is_listed) in listed.iter().map(|a| (*a, true)).chain(of_wild.map(|a| (a, false))) {
+        let of_family = out.addresses.iter().filter(|a| a.is_ipv4() == address.is_ipv4()).count();
+        if out.addresses.contains(&address) {
+            continue;
+        }
+        // Too many that are listed are refused by `listen_words`.
+        if is_listed || of_family < MAX_LISTEN {
+            out.addresses.push(address);
         } else {
-            vec![address.ip()]
-        };
-        let port = u64::from(address.port().to_be());
-        for ip in all {
-            match ip {
-                IpAddr::V4(a) => v4.push((u64::from(u32::from_ne_bytes(a.octets())) << 16) | port),
-                IpAddr::V6(a) => v6.push(Listen6 { address: bytemuck::cast(a.octets()), port }),
-            }
+            out.left_out.push(address);
         }
     }
-    v4.dedup();
-    v6.dedup();
+    out
+}
+
+/// The control words for listening addresses: what the program compares packets with.
+pub fn listen_words(
+    addresses: &[SocketAddr],
+) -> Result<([u64; MAX_LISTEN], [Listen6; MAX_LISTEN]), PublishError> {
+    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    for address in addresses {
+        let port = u64::from(address.port().to_be());
+        match address.ip() {
+            IpAddr::V4(a) => v4.push((u64::from(u32::from_ne_bytes(a.octets())) << 16) | port),
+            IpAddr::V6(a) => v6.push(Listen6 { address: bytemuck::cast(a.octets()), port }),
+        }
+    }
     Ok((array("listen.addresses (IPv4)", &v4)?, array("listen.addresses (IPv6)", &v6)?))
 }
 
-/// The control words for interfaces.
+/// The control words for interfaces. One without a MAC address gets no frames to compare it with.
 pub fn interface_words(interfaces: &[HostInterface]) -> Result<[Interface; MAX_INTERFACES], PublishError> {
     let words: Vec<Interface> = interfaces
         .iter()
+        .filter(|interface| interface.mac != [0; 6])
         .map(|interface| {
             let mut mac = [0; 8];
             mac[..6].copy_from_slice(&interface.mac);
@@ -118,6 +138,26 @@ fn array<T: bytemuck::Zeroable + Copy, const N: usize>(
         .ok_or(PublishError::TooMany { what, count: list.len(), limit: N })?
         .copy_from_slice(list);
     Ok(out)
+}
+
+/// The rows that are wanted, each where it is now if it is there already, and without a gap: the program reads up to the
+/// first row that is unused. The control words say the same to every packet while other rows come and go.
+pub fn arrange<T: bytemuck::Pod + PartialEq, const N: usize>(now: &[T; N], wanted: &[T; N]) -> [T; N] {
+    let is_used = |row: &T| *row != T::zeroed();
+    let count = wanted.iter().filter(|row| is_used(row)).count();
+    let stays = |row: &T| is_used(row) && wanted.contains(row);
+    let mut out = [T::zeroed(); N];
+    for (place, row) in out.iter_mut().zip(now).take(count).filter(|(_, row)| stays(row)) {
+        *place = *row;
+    }
+    let placed = out;
+    let mut others = wanted.iter().filter(|row| is_used(row) && !placed.contains(row));
+    for place in out.iter_mut().take(count).filter(|place| !is_used(place)) {
+        if let Some(row) = others.next() {
+            *place = *row;
+        }
+    }
+    out
 }
 
 /// How a program is attached (IFLA_XDP_ATTACHED).
@@ -148,51 +188,70 @@ const IFLA_XDP_PROG_ID: u16 = 4;
 
 /// The XDP program on an interface, if there is one: how, and its id.
 pub fn xdp_on(index: u32) -> io::Result<Option<(AttachedMode, u32)>> {
-    let fd =
-        socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
-    let mut request = Vec::with_capacity(32);
-    // nlmsghdr: length, RTM_GETLINK, NLM_F_REQUEST, sequence, port
-    request.extend(32_u32.to_ne_bytes());
-    request.extend(libc::RTM_GETLINK.to_ne_bytes());
-    request.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
-    request.extend([0; 8]);
     // ifinfomsg: family, type, index, flags, change
-    request.extend([0; 4]);
-    request.extend(index.to_ne_bytes());
-    request.extend([0; 8]);
-    sendto(fd.as_raw_fd(), &request, &NetlinkAddr::new(0, 0), MsgFlags::empty())?;
-    let mut answer = vec![0; 65_536];
-    let length = recv(fd.as_raw_fd(), &mut answer, MsgFlags::empty())?;
-    answer.truncate(length);
-    debug_assert_eq!(NetlinkAddr::size() as usize, size_of::<libc::sockaddr_nl>());
-    let kind = answer.get(4..6).map(|b| u16::from_ne_bytes([b[0], b[1]]));
-    if kind == Some(libc::NLMSG_ERROR as u16) {
-        return Err(io::Error::from(io::ErrorKind::NotFound));
-    }
-    Ok(attributes(answer.get(32..).unwrap_or_default()).find(|(kind, _)| *kind == IFLA_XDP).and_then(
-        |(_, xdp)| {
-            let attached =
-                attributes(xdp).find(|(kind, _)| *kind == IFLA_XDP_ATTACHED)?.1.first().copied()?;
-            let id = attributes(xdp).find(|(kind, _)| *kind == IFLA_XDP_PROG_ID)?.1.first_chunk()?;
-            let mode = match attached {
-                0 => return None,
-                1 => AttachedMode::Native,
-                2 => AttachedMode::Generic,
-                _ => AttachedMode::Other,
-            };
-            Some((mode, u32::from_ne_bytes(*id)))
-        },
-    ))
+    let mut request = vec![0; 16];
+    request[4..8].copy_from_slice(&index.to_ne_bytes());
+    let answer = ask(SockProtocol::NetlinkRoute, libc::RTM_GETLINK, false, &request)?;
+    let link = answer.first().and_then(|message| message.get(16..)).unwrap_or_default();
+    Ok(attribute(link, IFLA_XDP).and_then(|xdp| {
+        let mode = match *attribute(xdp, IFLA_XDP_ATTACHED)?.first()? {
+            0 => return None,
+            1 => AttachedMode::Native,
+            2 => AttachedMode::Generic,
+            _ => AttachedMode::Other,
+        };
+        Some((mode, number(xdp, IFLA_XDP_PROG_ID)?))
+    }))
 }
 
-/// Netlink attributes: type and payload.
-fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let head: &[u8; 4] = rest.first_chunk()?;
-        let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
-        let kind = u16::from_ne_bytes([head[2], head[3]]) & 0x3fff;
-        let payload = rest.get(4..length)?;
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, payload))
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(addresses: &[&str]) -> HostInterface {
+        let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        HostInterface { addresses, ..HostInterface::default() }
+    }
+
+    #[test]
+    fn wildcards_mean_the_addresses_of_the_interfaces_each_once() {
+        let listen =
+            ["0.0.0.0:53", "[::]:5353", "192.0.2.1:53", "198.51.100.1:53"].map(|a| a.parse().unwrap());
+        let interfaces = [interface(&["fe80::1", "2001:db8::1", "192.0.2.1"]), interface(&["192.0.2.2"])];
+        let found = listening(&listen, &interfaces);
+        let shown: Vec<String> = found.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            ["192.0.2.1:53", "198.51.100.1:53", "192.0.2.2:53", "[2001:db8::1]:5353", "[fe80::1]:5353"]
+        );
+        assert!(found.left_out.is_empty());
+    }
+
+    #[test]
+    fn wildcards_of_many_addresses_fill_what_there_is_and_the_rest_is_named() {
+        let many: Vec<String> = (0..20).map(|i| format!("192.0.2.{i}")).collect();
+        let interfaces = [interface(&many.iter().map(String::as_str).collect::<Vec<_>>())];
+        let listen = ["0.0.0.0:53", "198.51.100.1:53"].map(|a| a.parse().unwrap());
+        let found = listening(&listen, &interfaces);
+        assert_eq!(found.addresses[0], listen[1], "what is listed comes first");
+        assert_eq!((found.addresses.len(), found.left_out.len()), (MAX_LISTEN, 5));
+        assert!(listen_words(&found.addresses).is_ok());
+    }
+
+    #[test]
+    fn an_interface_without_a_mac_does_not_hide_the_others() {
+        let with =
+            |name: &str, index, mac| HostInterface { name: name.into(), index, mac, ..Default::default() };
+        let words = interface_words(&[with("lo", 1, [0; 6]), with("eth0", 2, [2, 0, 0, 0, 0, 1])]).unwrap();
+        assert_eq!((words[0].ifindex, words[1].mac), (2, 0));
+    }
+
+    #[test]
+    fn rows_that_stay_keep_their_place_and_there_is_no_gap() {
+        assert_eq!(arrange(&[1_u64, 2, 3, 0], &[9, 1, 2, 3]), [1, 2, 3, 9], "one more");
+        assert_eq!(arrange(&[1_u64, 2, 3, 0], &[1, 3, 0, 0]), [1, 3, 0, 0], "the last one fills the gap");
+        assert_eq!(arrange(&[1_u64, 2, 3, 0], &[3, 7, 2, 0]), [7, 2, 3, 0], "one for another");
+        assert_eq!(arrange(&[0_u64; 4], &[3, 2, 1, 0]), [3, 2, 1, 0]);
+        assert_eq!(arrange(&[1_u64, 2, 3, 4], &[0; 4]), [0; 4]);
+    }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! region (memory) -> table (slots, words) -> grace (who may still read) -> world (one numbering, whole)
 //!                                                                            |
-//!                              interface, pin, attach (kernel objects) -> writer
+//! netlink, interface, offload, pin, attach, leftover, follow (kernel objects) -> writer
 //! ```
 //!
 //! Rules, all of them measured (design section 4): a slot is never edited while a word leads to it; a word is
@@ -11,8 +11,12 @@
 //! program and every worker is done.
 
 pub mod attach;
+pub mod follow;
 pub mod grace;
 pub mod interface;
+pub mod leftover;
+pub mod netlink;
+pub mod offload;
 pub mod pin;
 pub mod region;
 pub mod secrets;
@@ -103,6 +107,28 @@ pub enum PublishError {
         program: String,
         /// Its id.
         id: u32,
+    },
+    /// Answers would leave without their VLAN tags.
+    #[error(
+        "interface {interface}: carries the VLAN {vlan}, and its driver takes the tags off: answers from XDP would leave without them; switch that off: {mend}"
+    )]
+    StrippedTags {
+        /// Interface.
+        interface: String,
+        /// A VLAN on it.
+        vlan: String,
+        /// The command that mends it.
+        mend: String,
+    },
+    /// A program that an earlier daemon left answers for us.
+    #[error(
+        "interface {interface}: the XDP program of an earlier responderd still answers there (on_exit = \"keep\", pins in {path}); name that folder as xdp.pin_path, with mode = \"off\" if XDP is not wanted any more, or remove it: scripts/detach.sh {path}"
+    )]
+    Orphan {
+        /// Interface.
+        interface: String,
+        /// Its `xdp.pin_path`.
+        path: PathBuf,
     },
     /// The driver cannot do what the configuration demands.
     #[error("interface {interface}: XDP mode {mode} is not possible: {source}")]

@@ -31,6 +31,7 @@ use responder_common::{
 use super::{
     PublishError,
     grace::Reclaimer,
+    interface,
     region::Region,
     table::{Memory, Sizes, Table},
 };
@@ -222,34 +223,36 @@ impl World {
         self.word(offset_of!(Control, utc_offset)).store(offset, Ordering::Release);
     }
 
-    /// Follows addresses, interfaces and the staleness limit. A row that changes its address is unused in between.
+    /// Follows addresses, interfaces and the staleness limit. A row that stays keeps its place; one that changes is unused
+    /// in between.
     pub fn surround(&mut self, new: &Surroundings) {
+        let now = self.table.memory().control_copy();
         self.word(offset_of!(Control, max_stale)).store(new.max_stale.as_nanos() as u64, Ordering::Release);
         self.set_secrets(new.cookies);
         // Emptied first: an identifier is never seen half changed.
         let nsid = offset_of!(Control, nsid);
-        if self.table.memory().control_copy().nsid != new.nsid {
+        if now.nsid != new.nsid {
             self.word(nsid).store(0, Ordering::Release);
             for (i, word) in new.nsid.words.iter().enumerate() {
                 self.word(nsid + 8 + i * 8).store(*word, Ordering::Release);
             }
             self.word(nsid).store(new.nsid.len, Ordering::Release);
         }
-        for (i, listen) in new.listen4.iter().enumerate() {
+        for (i, listen) in interface::arrange(&now.listen4, &new.listen4).iter().enumerate() {
             self.word(offset_of!(Control, listen4) + i * 8).store(*listen, Ordering::Release);
         }
-        for (i, row) in new.listen6.iter().enumerate() {
+        for (i, row) in interface::arrange(&now.listen6, &new.listen6).iter().enumerate() {
             let at = offset_of!(Control, listen6) + i * size_of::<Listen6>();
             self.replace_row(at, &[row.address[0], row.address[1]], row.port, 16);
         }
-        for (i, row) in new.interfaces.iter().enumerate() {
+        for (i, row) in interface::arrange(&now.interfaces, &new.interfaces).iter().enumerate() {
             let at = offset_of!(Control, interfaces) + i * size_of::<Interface>();
             self.replace_row(at + 8, &[row.ifindex], row.mac, usize::MAX - 7);
         }
     }
 
     /// A new secret goes into the place that is not in force, before the word that says which one is.
-    fn set_secrets(&self, secrets: Option<Secrets>) {
+    pub fn set_secrets(&self, secrets: Option<Secrets>) {
         let which = self.word(offset_of!(Control, cookies));
         let Some(secrets) = secrets else { return which.store(0, Ordering::Release) };
         let half =

@@ -1,16 +1,18 @@
 //! The writer: one world in force, in the kernel's maps or in plain memory, and the flip to the next one.
 
-use std::{fs::File, net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
-use aya::maps::MapData;
 use responder_common::{edns::Nsid, layout::Control};
 
 use super::{
     PublishError,
     attach::{self, Program},
+    follow::{Attached, Change},
     grace::{KernelGrace, Reclaimer},
-    interface::{self, HostInterface},
-    pin::{Pins, remove_file},
+    interface::{self, AttachedMode, HostInterface},
+    leftover::{self, Leftover},
+    offload,
+    pin::{Held, Pins, remove_file},
     region::Region,
     secrets,
     table::Memory,
@@ -26,17 +28,6 @@ use crate::{
 
 /// Returns when no worker holds anything that it read before the call.
 pub type WorkersDone = Arc<dyn Fn() + Send + Sync>;
-
-/// An interface with our program on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attached {
-    /// Interface.
-    pub name: String,
-    /// native or generic; None: not attached.
-    pub mode: Option<&'static str>,
-    /// Up with a carrier.
-    pub is_up: bool,
-}
 
 /// How a writer began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,15 +52,16 @@ struct Lane {
 /// The one writer.
 pub struct Writer {
     lane: Lane,
-    pins: Option<Pins>,
     attached: Vec<Attached>,
     workers_done: WorkersDone,
     /// Control words of a former daemon's world with other numbers, which answers until ours is attached.
     old: Option<Region<Control>>,
     /// The world answers somewhere, so its pins are of use to the next daemon.
     is_in_force: bool,
-    /// Held: the pins have one writer.
-    _lock: Option<File>,
+    /// What a former daemon pinned and this one has no use for; it answers until the workers have answers.
+    leftover: Leftover,
+    /// The pins have one writer. Goes last.
+    held: Option<Held>,
 }
 
 /// A world that is filled but not in force yet.
@@ -77,40 +69,68 @@ pub struct Next(Lane);
 
 impl Writer {
     /// Takes over the pinned world, if there is one with the same numbering; else fills a new one. Nothing is attached
-    /// that was not attached before.
+    /// that was not attached before, and nothing is taken off an interface.
     pub fn open(
         settings: &Settings,
         compiled: &Compiled,
         workers_done: WorkersDone,
     ) -> Result<(Self, Start), PublishError> {
-        let (pins, lock) = open_pins(settings)?.unzip();
-        let attached = Vec::new();
-        if let Some(pins) = &pins {
-            foreign_check(pins, settings)?;
-            if let Some((lane, start)) = adopt(pins, compiled, settings, &workers_done)? {
-                let pins = Some(pins.clone());
-                return Ok((
-                    Self { lane, pins, attached, workers_done, old: None, is_in_force: true, _lock: lock },
-                    start,
-                ));
-            }
+        if !settings.xdp.is_on() {
+            let leftover = Leftover::at(&settings.xdp.pin_path)?;
+            return Self::in_memory(settings, compiled, workers_done, leftover);
         }
-        let old = pins.as_ref().and_then(old_control);
-        match fresh(pins.as_ref(), settings, compiled, &workers_done, 0) {
-            Ok(lane) => Ok((
-                Self { lane, pins, attached, workers_done, old, is_in_force: false, _lock: lock },
-                Start::Fresh,
-            )),
-            Err(error) if settings.xdp.mode == XdpMode::Auto && pins.is_some() => {
+        let held = match Held::open(&settings.xdp.pin_path) {
+            Err(PublishError::InUse { path }) => return Err(PublishError::InUse { path }),
+            Err(error) if settings.xdp.mode == XdpMode::Auto => {
                 tracing::warn!(%error, "XDP is not possible: stepping down to sockets only");
-                let lane = fresh(None, settings, compiled, &workers_done, 0)?;
-                Ok((
-                    Self { lane, pins: None, attached, workers_done, old, is_in_force: false, _lock: lock },
-                    Start::Fresh,
-                ))
+                return Self::in_memory(settings, compiled, workers_done, Leftover::default());
+            }
+            held => held?,
+        };
+        let pins = held.pins();
+        make_sure_free(pins, settings, &[])?;
+        if let Some((lane, start)) = adopt(pins, compiled, settings, &workers_done)? {
+            return Ok((Self::new(lane, workers_done, None, true, Leftover::default(), Some(held)), start));
+        }
+        let old = leftover::control(pins);
+        match fresh(Some(pins), settings, compiled, &workers_done, 0) {
+            Ok(lane) => {
+                let writer = Self::new(lane, workers_done, old, false, Leftover::default(), Some(held));
+                Ok((writer, Start::Fresh))
+            }
+            Err(error) if settings.xdp.mode == XdpMode::Auto => {
+                tracing::warn!(%error, "XDP is not possible: stepping down to sockets only");
+                Self::in_memory(settings, compiled, workers_done, Leftover::one(held))
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Without the kernel.
+    fn in_memory(
+        settings: &Settings,
+        compiled: &Compiled,
+        workers_done: WorkersDone,
+        leftover: Leftover,
+    ) -> Result<(Self, Start), PublishError> {
+        leftover::refuse_orphans(settings)?;
+        let lane = fresh(None, settings, compiled, &workers_done, 0)?;
+        Ok((Self::new(lane, workers_done, None, false, leftover, None), Start::Fresh))
+    }
+
+    fn new(
+        lane: Lane,
+        workers_done: WorkersDone,
+        old: Option<Region<Control>>,
+        is_in_force: bool,
+        leftover: Leftover,
+        held: Option<Held>,
+    ) -> Self {
+        Self { lane, attached: Vec::new(), workers_done, old, is_in_force, leftover, held }
+    }
+
+    fn pins(&self) -> Option<&Pins> {
+        self.held.as_ref().map(Held::pins)
     }
 
     /// The world in force.
@@ -123,12 +143,18 @@ impl Writer {
         &mut self.lane.world
     }
 
+    /// Secrets of cookies as they are now: another day has another one.
+    pub fn follow_secrets(&mut self, settings: &Settings) {
+        self.lane.world.set_secrets(settings.cookies.then(|| secrets::current(&settings.state_dir)));
+    }
+
     /// A sign of life for `xdp.max_stale`, in every world that answers.
     pub fn beat(&mut self) {
         self.lane.world.beat();
         if let Some(old) = &self.old {
             world::beat_old(old);
         }
+        self.leftover.beat();
     }
 
     /// The program, in the kernel lane.
@@ -148,30 +174,43 @@ impl Writer {
 
     /// How the interface with this index carries a program of ours, as the kernel says. None: it does not.
     pub fn mode_on(&self, name: &str, index: u32) -> Option<&'static str> {
-        // Without the pin a link of ours is on its way out, and what is there is not ours.
-        let is_linked = self.pins.as_ref().is_some_and(|pins| pins.link(name).exists());
-        is_linked.then(|| interface::xdp_on(index).ok().flatten()).flatten().map(|(mode, _)| mode.name())
+        Program::is_on(self.pins()?, name, index).map(AttachedMode::name)
     }
 
-    /// Puts the program on every interface of the configuration, and takes it off every other one.
+    /// Puts the program on every interface of the configuration that is there, and takes it off every other one. Without
+    /// XDP, takes away what a former daemon left: the workers have the answers now.
     pub fn attach(&mut self, settings: &Settings) -> Result<(), PublishError> {
-        let (Some(pins), Some(program)) = (&self.pins, &mut self.lane.program) else { return Ok(()) };
+        let (Some(held), Some(program)) = (&self.held, &mut self.lane.program) else {
+            return self.leftover.remove();
+        };
+        let pins = held.pins();
         let mut attached = Vec::new();
         for name in &settings.xdp.interfaces {
-            let mode = match program.attach(pins, name, settings.xdp.mode) {
-                Ok(mode) => {
-                    self.is_in_force = true;
-                    Some(mode.name())
-                }
-                Err(error @ PublishError::Foreign { .. }) => return Err(error),
-                Err(error) if settings.xdp.mode == XdpMode::Auto => {
-                    tracing::warn!(interface = name, %error, "XDP is not possible on this interface: sockets answer");
-                    None
+            let index = match interface::named(name) {
+                Ok(host) => host.index,
+                Err(PublishError::NoInterface { .. }) => {
+                    tracing::warn!(interface = name, "the interface is missing; the others are served");
+                    attached.push(Attached::missing(name));
+                    continue;
                 }
                 Err(error) => return Err(error),
             };
-            let is_up = interface::named(name).is_ok_and(|i| i.is_up);
-            attached.push(Attached { name: name.clone(), mode, is_up });
+            let result = program.attach(pins, name, settings.xdp.mode).map(AttachedMode::name);
+            self.is_in_force |= result.is_ok();
+            if let Err(error) = &result {
+                let is_refusal = matches!(
+                    error,
+                    PublishError::Foreign { .. }
+                        | PublishError::Orphan { .. }
+                        | PublishError::StrippedTags { .. }
+                );
+                let is_known_off = is_known_off(&self.attached, name);
+                if !is_known_off && (is_refusal || settings.xdp.mode != XdpMode::Auto) {
+                    return result.map(|_| ());
+                }
+                tracing::warn!(interface = name, %error, "XDP is not possible on this interface: sockets answer");
+            }
+            attached.push(Attached::new(name, index, result));
         }
         for name in pins.linked() {
             if !settings.xdp.interfaces.contains(&name) {
@@ -190,10 +229,23 @@ impl Writer {
         Ok(())
     }
 
+    /// Looks at every interface of the configuration, of those that are there (`found`), and puts the program back where
+    /// it is missing. Returns what happened.
+    pub fn follow(&mut self, settings: &Settings, found: &[HostInterface]) -> Vec<Change> {
+        let (Some(held), Some(program)) = (&self.held, &mut self.lane.program) else { return Vec::new() };
+        let mut changes = Vec::new();
+        for row in &mut self.attached {
+            let host = found.iter().find(|host| host.name == row.name);
+            changes.extend(row.follow(held.pins(), program, settings.xdp.mode, host));
+            self.is_in_force |= row.mode.is_some();
+        }
+        changes
+    }
+
     /// A new world for a configuration with another numbering. Publish its answers, then [`Writer::flip`].
     pub fn prepare(&self, settings: &Settings, compiled: &Compiled) -> Result<Next, PublishError> {
         let generation = self.lane.world.generation();
-        fresh(self.pins.as_ref(), settings, compiled, &self.workers_done, generation).map(Next)
+        fresh(self.pins(), settings, compiled, &self.workers_done, generation).map(Next)
     }
 
     /// Follows other settings with the same world. On an error everything is as it was under the settings `before`.
@@ -225,19 +277,18 @@ impl Writer {
         }
     }
 
-    /// Err if an interface of these settings is not there, carries a foreign program, or listens on more than the
-    /// program compares.
+    /// Err if an interface of these settings carries a foreign program, or listens on more than the program compares.
     pub fn make_sure_possible(&self, settings: &Settings) -> Result<(), PublishError> {
-        let Some(pins) = &self.pins else { return Ok(()) };
+        let Some(pins) = self.pins() else { return Ok(()) };
         surroundings(settings)?;
-        foreign_check(pins, settings)
+        make_sure_free(pins, settings, &self.attached)
     }
 
     /// Takes a prepared world in the place of one that waits for its answers; what is attached goes on answering until
     /// [`Writer::attach`].
     pub fn exchange(&mut self, next: Next) {
         if self.is_in_force {
-            self.old = self.pins.as_ref().and_then(old_control);
+            self.old = self.pins().and_then(leftover::control);
         }
         let waited = std::mem::replace(&mut self.lane, next.0);
         if !self.is_in_force {
@@ -253,7 +304,7 @@ impl Writer {
 
     /// Removes the pins of a world that is not in force. The kernel frees its maps when the last program is done.
     fn discard(&self, lane: &Lane) {
-        if let (Some(pins), Some(program)) = (&self.pins, &lane.program)
+        if let (Some(pins), Some(program)) = (self.pins(), &lane.program)
             && let Err(error) = pins.remove_world(program.world())
         {
             tracing::warn!(%error, "cannot remove the pins of the old world");
@@ -277,8 +328,8 @@ impl Writer {
 
     /// Ends: with `detach` everything is removed from the kernel, with `keep` it goes on answering.
     pub fn close(mut self, on_exit: OnExit) -> Result<(), PublishError> {
-        match (on_exit, &self.pins) {
-            (OnExit::Detach, Some(pins)) => pins.remove(),
+        match (on_exit, &self.held) {
+            (OnExit::Detach, Some(held)) => held.remove(),
             (OnExit::Keep, _) => {
                 self.lane.world.beat();
                 Ok(())
@@ -309,54 +360,45 @@ impl Next {
     }
 }
 
-/// The pins, if XDP is wanted and a BPF file system is there; else what a former daemon pinned is removed, so that it
-/// does not go on answering beside us.
-fn open_pins(settings: &Settings) -> Result<Option<(Pins, File)>, PublishError> {
-    let xdp = &settings.xdp;
-    if xdp.mode == XdpMode::Off || xdp.interfaces.is_empty() {
-        if xdp.pin_path.exists() {
-            let pins = Pins::open(&xdp.pin_path)?;
-            let _lock = pins.lock()?;
-            pins.remove()?;
-        }
-        return Ok(None);
-    }
-    match Pins::open(&xdp.pin_path) {
-        Ok(pins) => pins.lock().map(|lock| Some((pins, lock))),
-        Err(error) if xdp.mode == XdpMode::Auto => {
-            tracing::warn!(%error, "XDP is not possible: stepping down to sockets only");
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// The control words of the world that answers now.
-fn old_control(pins: &Pins) -> Option<Region<Control>> {
-    let map = MapData::from_pin(pins.map(attach::live_world(pins)?, "CONTROL")).ok()?;
-    Region::of_map("CONTROL", &map).ok()
-}
-
-fn foreign_check(pins: &Pins, settings: &Settings) -> Result<(), PublishError> {
+/// Err if an interface carries somebody else's program, or VLANs whose tags are taken off. Where the program is off
+/// already, that is no news.
+fn make_sure_free(pins: &Pins, settings: &Settings, attached: &[Attached]) -> Result<(), PublishError> {
     for name in &settings.xdp.interfaces {
+        let host = match interface::named(name) {
+            Err(PublishError::NoInterface { .. }) => continue,
+            host => host?,
+        };
+        if is_known_off(attached, name) {
+            continue;
+        }
         if !pins.link(name).exists() {
             attach::refuse_foreign(name)?;
         }
+        offload::refuse_stripped_tags(name, host.index)?;
     }
     Ok(())
 }
 
-/// Addresses and interfaces as they are now. Every interface of the settings must be there.
+fn is_known_off(attached: &[Attached], name: &str) -> bool {
+    attached.iter().any(|row| row.name == name && row.is_known_off())
+}
+
+/// Addresses and interfaces as they are now. Interfaces that are missing are left out.
 pub fn surroundings(settings: &Settings) -> Result<Surroundings, PublishError> {
-    let ours: Vec<HostInterface> =
-        settings.xdp.interfaces.iter().map(|name| interface::named(name)).collect::<Result<_, _>>()?;
+    let all = interface::all().map_err(|source| PublishError::Bpf {
+        call: "getifaddrs",
+        object: "interfaces".to_owned(),
+        source,
+    })?;
+    let named = |name: &String| all.iter().find(|interface| interface.name == *name).cloned();
+    let ours: Vec<HostInterface> = settings.xdp.interfaces.iter().filter_map(named).collect();
     surroundings_of(settings, &ours)
 }
 
-/// Likewise, with the interfaces that are there.
+/// Likewise, with these interfaces.
 pub fn surroundings_of(settings: &Settings, ours: &[HostInterface]) -> Result<Surroundings, PublishError> {
-    let listen: &[SocketAddr] = &settings.listen;
-    let (listen4, listen6) = interface::listen_words(listen, ours)?;
+    let listening = interface::listening(&settings.listen, ours);
+    let (listen4, listen6) = interface::listen_words(&listening.addresses)?;
     let interfaces = interface::interface_words(ours)?;
     Ok(Surroundings { listen4, listen6, interfaces, ..surroundings_without(settings) })
 }

@@ -10,6 +10,7 @@ use std::{
     collections::HashMap,
     fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use responder_common::{limits::MAX_TTL, wire::rtype};
@@ -57,7 +58,12 @@ pub struct Contents {
     pub soa: Soa,
     /// Sets by folded owner name, the SOA left out.
     pub names: HashMap<Box<[u8]>, Vec<RrSet>>,
+    /// Where the first record of each owner and type stands, the SOA among them.
+    pub places: Places,
 }
+
+/// Line and column of a record, and its file: `$INCLUDE` brings others.
+pub type Places = HashMap<(Box<[u8]>, u16), (Arc<Path>, (u32, u32))>;
 
 /// Reads the master file of a zone. `children` are other zones of ours below it: what the file says of them (NS, DS,
 /// glue) is left to them.
@@ -80,6 +86,8 @@ pub fn parse(
         children,
         soa: None,
         names: HashMap::new(),
+        places: Places::new(),
+        file: Arc::from(path),
         aliases: Vec::new(),
         problems: Vec::new(),
     };
@@ -101,6 +109,9 @@ struct Loader<'a> {
     children: &'a [&'a DnsName],
     soa: Option<Soa>,
     names: HashMap<Box<[u8]>, Vec<RrSet>>,
+    places: Places,
+    /// The file that is read now.
+    file: Arc<Path>,
     /// Owners of CNAME, with their places: whether other data stand beside is known at the end.
     aliases: Vec<(DnsName, PathBuf, (u32, u32))>,
     problems: Vec<MasterProblem>,
@@ -198,7 +209,9 @@ impl Loader<'_> {
         if let Some(inner) = entry.tokens.get(2) {
             state.origin = record::name(&inner.text, &origin).map_err(|message| (inner.place, message))?;
         }
+        let outer = std::mem::replace(&mut self.file, Arc::from(file.as_path()));
         self.file(&octets, &file, state, depth + 1);
+        self.file = outer;
         state.origin = origin;
         Ok(())
     }
@@ -227,6 +240,8 @@ impl Loader<'_> {
         data: Box<[u8]>,
         (path, place): (&Path, (u32, u32)),
     ) -> Result<(), String> {
+        let file = &self.file;
+        self.places.entry((owner.wire().into(), kind)).or_insert_with(|| (file.clone(), place));
         match kind {
             rtype::SOA if self.soa.is_some() => return Err("a second SOA".to_owned()),
             rtype::SOA => {
@@ -279,7 +294,9 @@ impl Loader<'_> {
             }
         }
         match self.soa {
-            Some(soa) if self.problems.is_empty() => Ok(Contents { soa, names: self.names }),
+            Some(soa) if self.problems.is_empty() => {
+                Ok(Contents { soa, names: self.names, places: self.places })
+            }
             Some(_) => Err(self.problems),
             None => {
                 let message = format!("there is no SOA of {}", self.apex);

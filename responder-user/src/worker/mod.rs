@@ -109,6 +109,8 @@ pub enum WorkerError {
 #[derive(Debug)]
 pub struct Workers {
     threads: Vec<Running>,
+    /// CPUs and sockets of workers that do not run yet.
+    waiting: Vec<(usize, socket::Sockets)>,
     addresses: Vec<SocketAddr>,
 }
 
@@ -125,14 +127,20 @@ impl Workers {
         pin::cpus(&settings.workers).map(|cpus| cpus.len())
     }
 
-    /// Binds every address for every worker, then starts the threads. Worker `n` is reader `n` of `epochs`, which may
-    /// have more readers than there are workers. An error leaves nothing running.
+    /// Binds every address for every worker and starts the threads: [`Self::bind`] and [`Self::run`].
     pub fn start<W: World + Send + Sync + 'static>(
         settings: &Settings,
         served: &Arc<ArcSwap<Served<W>>>,
         epochs: &Arc<Epochs>,
     ) -> Result<Self, WorkerError> {
-        Self::bind_and_run(settings, served, epochs, &[])
+        let mut workers = Self::bind(settings)?;
+        workers.run(served, epochs)?;
+        Ok(workers)
+    }
+
+    /// Binds every address for every worker. Queries wait at the sockets until [`Self::run`].
+    pub fn bind(settings: &Settings) -> Result<Self, WorkerError> {
+        Self::bind_beside(settings, &[])
     }
 
     /// Starts successors on other addresses or CPUs, with epochs of their own, while these still run: an address that
@@ -143,22 +151,28 @@ impl Workers {
         served: &Arc<ArcSwap<Served<W>>>,
         epochs: &Arc<Epochs>,
     ) -> Result<Self, WorkerError> {
-        Self::bind_and_run(settings, served, epochs, &self.addresses)
+        let mut workers = Self::bind_beside(settings, &self.addresses)?;
+        workers.run(served, epochs)?;
+        Ok(workers)
     }
 
-    fn bind_and_run<W: World + Send + Sync + 'static>(
-        settings: &Settings,
+    fn bind_beside(settings: &Settings, ours: &[SocketAddr]) -> Result<Self, WorkerError> {
+        let cpus = pin::cpus(&settings.workers)?;
+        let (addresses, sockets) = socket::bind(&settings.listen, &cpus, ours)?;
+        Ok(Self { threads: Vec::new(), waiting: cpus.into_iter().zip(sockets).collect(), addresses })
+    }
+
+    /// Starts the threads. Worker `n` is reader `n` of `epochs`, which may have more readers than there are workers. An
+    /// error leaves nothing running.
+    pub fn run<W: World + Send + Sync + 'static>(
+        &mut self,
         served: &Arc<ArcSwap<Served<W>>>,
         epochs: &Arc<Epochs>,
-        ours: &[SocketAddr],
-    ) -> Result<Self, WorkerError> {
-        let cpus = pin::cpus(&settings.workers)?;
-        if epochs.len() < cpus.len() {
-            return Err(WorkerError::Epochs { epochs: epochs.len(), workers: cpus.len() });
+    ) -> Result<(), WorkerError> {
+        if epochs.len() < self.waiting.len() {
+            return Err(WorkerError::Epochs { epochs: epochs.len(), workers: self.waiting.len() });
         }
-        let (addresses, sockets) = socket::bind(&settings.listen, &cpus, ours)?;
-        let mut workers = Self { threads: Vec::with_capacity(cpus.len()), addresses };
-        for (index, (cpu, sockets)) in cpus.into_iter().zip(sockets).enumerate() {
+        for (index, (cpu, sockets)) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
             let counters = Arc::new(Counters::default());
             let stop = Arc::new(Notify::new());
             let parts = thread::Parts {
@@ -169,14 +183,14 @@ impl Workers {
                 sockets,
             };
             match thread::start(index, cpu, parts) {
-                Ok(thread) => workers.threads.push(Running { thread, stop, counters }),
+                Ok(thread) => self.threads.push(Running { thread, stop, counters }),
                 Err(source) => {
-                    workers.stop();
+                    stop_all(std::mem::take(&mut self.threads));
                     return Err(WorkerError::Thread { worker: index, source });
                 }
             }
         }
-        Ok(workers)
+        Ok(())
     }
 
     /// The addresses as bound: those of the settings, with real ports in the place of 0.
@@ -184,12 +198,12 @@ impl Workers {
         &self.addresses
     }
 
-    /// How many there are.
+    /// How many run.
     pub fn len(&self) -> usize {
         self.threads.len()
     }
 
-    /// True without workers, which [`Self::start`] never returns.
+    /// True if none runs yet.
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }
@@ -207,13 +221,17 @@ impl Workers {
 
     /// Ends every worker and waits for them. Datagrams that wait at the sockets are answered first; connections are closed.
     pub fn stop(self) {
-        for running in &self.threads {
-            running.stop.notify_one();
-        }
-        for running in self.threads {
-            if running.thread.join().is_err() {
-                tracing::error!("a worker had ended by a fault of ours");
-            }
+        stop_all(self.threads);
+    }
+}
+
+fn stop_all(threads: Vec<Running>) {
+    for running in &threads {
+        running.stop.notify_one();
+    }
+    for running in threads {
+        if running.thread.join().is_err() {
+            tracing::error!("a worker had ended by a fault of ours");
         }
     }
 }

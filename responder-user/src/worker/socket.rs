@@ -39,7 +39,8 @@ pub fn bind(
     let mut sockets: Vec<Sockets> = cpus.iter().map(|_| Sockets::default()).collect();
     let mut bound = Vec::with_capacity(addresses.len());
     for address in addresses {
-        let (address, pairs) = bind_address(*address, cpus, ours.contains(address))?;
+        let is_ours = ours.iter().chain(&bound).any(|own| overlap(*own, *address));
+        let (address, pairs) = bind_address(*address, cpus, is_ours)?;
         bound.push(address);
         for (of_worker, (udp, tcp)) in sockets.iter_mut().zip(pairs) {
             of_worker.udp.push(udp);
@@ -47,6 +48,13 @@ pub fn bind(
         }
     }
     Ok((bound, sockets))
+}
+
+/// True if the kernel sees two sockets of these addresses in each other's way: a wildcard covers every address of its
+/// family, and is served beside one of them only where both share their port.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_covered = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && one.is_ipv4() == other.is_ipv4() && is_covered
 }
 
 /// What one address gives: itself as bound, and a pair per worker.

@@ -4,7 +4,10 @@
 //! the name table knows by itself (`apex_at` 0) and which costs nothing here. GSLB names count as existing names, so
 //! what lies above them inside their zone exists too (RFC 8020).
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+};
 
 use responder_common::{
     layout::{self, SOA_FIXED_SERIAL, SOA_MNAME_IN_ZONE, SOA_RNAME_IN_ZONE},
@@ -12,7 +15,7 @@ use responder_common::{
     wire::rtype,
 };
 
-use super::master::{self, Contents, MasterProblem};
+use super::master::{self, Contents, MasterProblem, Places};
 use crate::model::{DnsName, Model, RecordType, zone::Soa};
 
 /// TTL of name servers that come from `zone.ns`; they change as rarely as the delegation.
@@ -75,7 +78,7 @@ pub struct Zones {
     own_depths: u128,
     /// Empty non-terminals below GSLB names that are their own apex.
     between: HashSet<Box<[u8]>>,
-    warnings: Vec<String>,
+    warnings: Vec<MasterProblem>,
 }
 
 impl Zones {
@@ -83,6 +86,7 @@ impl Zones {
     pub fn load(model: &Model) -> Result<Self, Vec<MasterProblem>> {
         let mut out = Self::default();
         let mut problems = Vec::new();
+        let mut places: HashMap<Box<[u8]>, Places> = HashMap::new();
         for zone in &model.zones {
             let children: Vec<&DnsName> = model
                 .zones
@@ -91,11 +95,15 @@ impl Zones {
                 .filter(|a| **a != zone.apex && a.is_under(&zone.apex))
                 .collect();
             let contents = match &zone.file {
-                None => Ok(Contents { soa: zone.soa.clone(), names: HashMap::new() }),
+                None => Ok(Contents { soa: zone.soa.clone(), names: HashMap::new(), places: Places::new() }),
                 Some(path) => master::read(path, &zone.apex, &children),
             };
             match contents {
-                Ok(contents) => out.add(zone.apex.clone(), contents, &zone.ns, zone.file.is_some()),
+                Ok(mut contents) => {
+                    places.insert(zone.apex.wire().into(), std::mem::take(&mut contents.places));
+                    let places = &places[zone.apex.wire()];
+                    out.add(zone.apex.clone(), contents, &zone.ns, zone.file.as_ref().map(|_| places));
+                }
                 Err(found) => problems.extend(found),
             }
         }
@@ -106,12 +114,13 @@ impl Zones {
         for apex in &apexes {
             out.link_child(apex);
         }
-        out.add_gslb_names(model, &mut problems);
+        out.add_gslb_names(model, &places, &mut problems);
         if problems.is_empty() { Ok(out) } else { Err(problems) }
     }
 
-    fn add(&mut self, apex: DnsName, contents: Contents, ns: &[DnsName], is_file: bool) {
-        let Contents { soa, mut names } = contents;
+    /// `places`: of the records of its master file, if it has one.
+    fn add(&mut self, apex: DnsName, contents: Contents, ns: &[DnsName], places: Option<&Places>) {
+        let Contents { soa, mut names, .. } = contents;
         let owners: Vec<Box<[u8]>> = names.keys().cloned().collect();
         for owner in owners {
             fill_between(&owner, apex.wire(), |name| {
@@ -125,8 +134,11 @@ impl Zones {
             let records = ns.iter().map(|name| name.wire().into()).collect();
             sets.push(RrSet { rtype: rtype::NS, ttl: NS_TTL, records });
         }
-        if is_file && !sets.iter().any(|set| set.rtype == rtype::NS) {
-            self.warnings.push(format!("zone {apex}: the master file has no NS records of the apex"));
+        if let Some(places) = places
+            && !sets.iter().any(|set| set.rtype == rtype::NS)
+        {
+            let message = format!("zone {apex}: the master file has no NS records of the apex");
+            self.warnings.push(at(places, apex.wire(), rtype::SOA, message));
         }
         self.depths |= 1 << labels(apex.wire());
         let zone = Zone { authority: Authority::of(&soa), soa, names, apex };
@@ -143,7 +155,13 @@ impl Zones {
         }
     }
 
-    fn add_gslb_names(&mut self, model: &Model, problems: &mut Vec<MasterProblem>) {
+    fn add_gslb_names(
+        &mut self,
+        model: &Model,
+        places: &HashMap<Box<[u8]>, Places>,
+        problems: &mut Vec<MasterProblem>,
+    ) {
+        let none = Places::new();
         let mut own: HashSet<&[u8]> = HashSet::new();
         let mut warnings = Vec::new();
         for domain in &model.domains {
@@ -153,11 +171,9 @@ impl Zones {
                 }
                 Some(zone) => {
                     let types = model.vservers.get(domain.vserver.index()).map_or(&[][..], |v| &v.types);
-                    if let Err(message) = zone.add_gslb_name(&domain.name, types, &mut warnings) {
-                        let file =
-                            model.zones.iter().find(|z| z.apex == zone.apex).and_then(|z| z.file.clone());
-                        let path = file.unwrap_or_default();
-                        problems.push(MasterProblem { path, line: 1, column: 1, message });
+                    let places = places.get(zone.apex()).unwrap_or(&none);
+                    if let Err(problem) = zone.add_gslb_name(&domain.name, types, places, &mut warnings) {
+                        problems.push(problem);
                     }
                 }
             }
@@ -226,7 +242,7 @@ impl Zones {
     }
 
     /// What an operator should know about the files.
-    pub fn warnings(&self) -> &[String] {
+    pub fn warnings(&self) -> &[MasterProblem] {
         &self.warnings
     }
 }
@@ -252,18 +268,21 @@ impl Zone {
         &mut self,
         name: &DnsName,
         types: &[RecordType],
-        warnings: &mut Vec<String>,
-    ) -> Result<(), String> {
+        places: &Places,
+        warnings: &mut Vec<MasterProblem>,
+    ) -> Result<(), MasterProblem> {
         let apex = self.apex.clone();
         fill_between(name.wire(), apex.wire(), |between| self.exists(between));
         let Some(sets) = self.names.get(name.wire()) else { return Ok(()) };
         if sets.iter().any(|set| set.rtype == rtype::CNAME) {
-            return Err(format!("{name} has a CNAME and is bound to a vserver"));
+            let message = format!("{name} has a CNAME and is bound to a vserver");
+            return Err(at(places, name.wire(), rtype::CNAME, message));
         }
         for kind in types.iter().filter(|kind| sets.iter().any(|set| set.rtype == kind.code())) {
-            warnings.push(format!(
+            let message = format!(
                 "zone {apex}: the {kind} records of {name} in the master file are not used: a vserver decides"
-            ));
+            );
+            warnings.push(at(places, name.wire(), kind.code(), message));
         }
         Ok(())
     }
@@ -342,6 +361,14 @@ impl Authority {
         self.timers.iter().for_each(|timer| data.extend(timer.to_be_bytes()));
         data
     }
+}
+
+/// A message about the records of an owner and type.
+fn at(places: &Places, owner: &[u8], rtype: u16, message: String) -> MasterProblem {
+    let (path, (line, column)) = places
+        .get(&(owner.into(), rtype))
+        .map_or((PathBuf::new(), (1, 1)), |(file, at)| (file.to_path_buf(), *at));
+    MasterProblem { path, line, column, message }
 }
 
 /// Where each label of a name begins, the root label last.

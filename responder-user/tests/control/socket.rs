@@ -16,7 +16,7 @@ use responder_user::control::{
     client::{Client, ClientError, News},
     command::{MAX_REQUEST, SwitchKind},
     events::LAG,
-    server::{BindError, CONNECTIONS},
+    server::{BindError, CONNECTIONS, FOLLOWERS},
 };
 
 use crate::fake::{Daemon, noon};
@@ -61,7 +61,7 @@ fn a_live_daemon_keeps_its_socket_and_a_dead_one_does_not() {
     assert!(path.exists(), "left behind by one that died");
     let server = Server::bind(&path).unwrap();
     drop(server);
-    assert!(!path.exists());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "neither the socket nor its lock is left");
     let stranger = UnixListener::bind(&path).unwrap();
     assert!(matches!(Server::bind(&path), Err(BindError::InUse(_))), "somebody else listens");
     drop(stranger);
@@ -136,20 +136,43 @@ fn nonsense_is_refused_and_the_connection_goes_on() {
 }
 
 #[test]
-fn idle_clients_take_places_but_never_more_than_there_are() {
+fn sixty_four_silent_connections_do_not_lock_operators_out() {
     let daemon = Daemon::start();
-    let mut idle: Vec<UnixStream> = (0..CONNECTIONS).map(|_| raw(daemon.socket())).collect();
-    // The last one is served: by then all were accepted.
-    idle[CONNECTIONS - 1].write_all(STATUS).unwrap();
-    assert!(line(&mut idle[CONNECTIONS - 1]).starts_with(r#"{"ok":{"#));
-    let error = Client::connect(daemon.socket()).unwrap().call(&Command::Status).unwrap_err();
-    assert_eq!(error.to_string(), "all 64 control connections are taken; try again");
-    drop(idle);
-    let served = (0..100).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        Client::connect(daemon.socket()).unwrap().call(&Command::Status).is_ok()
-    });
-    assert!(served, "places come back");
+    let mut spoken = raw(daemon.socket());
+    spoken.write_all(STATUS).unwrap();
+    assert!(line(&mut spoken).starts_with(r#"{"ok":{"#));
+    let mut silent: Vec<UnixStream> = (0..2 * CONNECTIONS).map(|_| raw(daemon.socket())).collect();
+    for _ in 0..10 {
+        Client::connect(daemon.socket()).unwrap().call(&Command::Status).unwrap();
+    }
+    // The oldest of those that never said anything had to go; who has spoken is let wait.
+    assert_eq!(line(&mut silent[0]), "", "hung up on");
+    silent[2 * CONNECTIONS - 1].write_all(STATUS).unwrap();
+    assert!(line(&mut silent[2 * CONNECTIONS - 1]).starts_with(r#"{"ok":{"#));
+    spoken.write_all(STATUS).unwrap();
+    assert!(line(&mut spoken).starts_with(r#"{"ok":{"#));
+}
+
+#[test]
+fn connections_that_are_served_are_never_hung_up_on() {
+    let daemon = Daemon::start();
+    let follow = Command::Events { follow: true, kind: None, last: Some(1) };
+    let mut followers: Vec<Client> = (0..FOLLOWERS)
+        .map(|_| {
+            let mut client = Client::connect(daemon.socket()).unwrap();
+            client.follow(&follow).unwrap();
+            client.news().unwrap();
+            client
+        })
+        .collect();
+    let _silent: Vec<UnixStream> = (0..2 * CONNECTIONS).map(|_| raw(daemon.socket())).collect();
+    Client::connect(daemon.socket())
+        .unwrap()
+        .call(&Command::Disable { kind: SwitchKind::Service, name: "uk".to_owned() })
+        .unwrap();
+    for follower in &mut followers {
+        assert!(matches!(follower.news(), Ok(News::Event(_))), "it still follows");
+    }
 }
 
 #[test]

@@ -69,10 +69,15 @@ impl Bed {
 
     /// Makes the veth pair; also again, after one end was deleted.
     pub fn wire_pair(&self) {
+        self.wire_pair_as("gslb0");
+    }
+
+    /// Likewise, under another name at the responder's end.
+    pub fn wire_pair_as(&self, name: &str) {
         let server = ["10.53.0.1/24", "2001:db8:53::1/64"];
         let client = ["10.53.0.2/24", "10.53.0.3/24", "2001:db8:53::2/64"];
         let done = connect(
-            End { namespace: &self.server, interface: "gslb0", addresses: &server },
+            End { namespace: &self.server, interface: name, addresses: &server },
             End { namespace: &self.client, interface: "cli0", addresses: &client },
         )
         .and_then(|()| attach_xdp(&self.client, "cli0", &ebpf_object("pass")));
@@ -130,7 +135,12 @@ impl Bed {
 
     /// Puts the foreign program `pass` on the responder's interface.
     pub fn occupy(&self) {
-        attach_xdp(&self.server, "gslb0", &ebpf_object("pass")).unwrap_or_else(|error| panic!("{error}"));
+        self.occupy_as("gslb0");
+    }
+
+    /// Likewise, on an interface of this name.
+    pub fn occupy_as(&self, name: &str) {
+        attach_xdp(&self.server, name, &ebpf_object("pass")).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Runs a tool where the clients live; it must succeed.

@@ -192,7 +192,9 @@ fn a_reload_that_an_interface_refuses_changes_no_answer() {
     let daemon = Daemon::start(&bed, &config);
     let socket = dns::socket(&bed);
     let occupied = with_occupied_interface(&bed, &more_names(&base));
-    for text in [occupied.clone(), more_classes(&occupied), occupied.replace("\"dmy0\"", "\"nothere\"")] {
+    for text in
+        [occupied.clone(), more_classes(&occupied), occupied.replace("\"gslb0\", \"dmy0\"", "\"nothere\"")]
+    {
         bed.write("responder.toml", &text);
         let Err(ClientError::Refused(refusal)) = daemon.reload() else { panic!("an interface refuses") };
         let details = refusal.details.join("\n");
@@ -205,6 +207,67 @@ fn a_reload_that_an_interface_refuses_changes_no_answer() {
     bed.write("responder.toml", &more_names(&base));
     daemon.reload().expect("the interface that is ours");
     assert_eq!(dns::ask(&socket, "x7.example.com", A).answers, 1);
+}
+
+#[test]
+fn a_reload_with_one_missing_interface_is_degraded_and_not_refused() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "") + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    let with_missing = more_names(&base).replace("[\"gslb0\"]", "[\"gslb0\", \"dmy0\"]");
+    for text in [with_missing.clone(), more_classes(&with_missing)] {
+        bed.write("responder.toml", &text);
+        let done = daemon.reload().expect("one interface is there");
+        let warnings = done["warnings"].to_string();
+        assert!(warnings.contains(":9:24: xdp.interfaces: \\\"dmy0\\\" does not exist"), "{warnings}");
+        let before = daemon.stats()["xdp_answer_a"];
+        assert_eq!(dns::ask(&dns::socket(&bed), "x7.example.com", A).answers, 1);
+        assert_eq!(daemon.stats()["xdp_answer_a"], before + 1, "from XDP");
+        let status = daemon.status();
+        assert_eq!(
+            (&status["interfaces"][0]["mode"], &status["interfaces"][1]["link"]),
+            (&"native".into(), &"missing".into())
+        );
+        assert!(status["problems"].to_string().contains("interface dmy0: link is missing"), "{status}");
+    }
+    // The interfaces in force may be gone all together: a reload has no part in that.
+    bed.ip("link delete gslb0");
+    daemon.reload().expect("nothing new is missing");
+    bed.wire_pair();
+}
+
+#[test]
+fn sighup_logs_the_warnings_that_reload_shows() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "") + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    bed.write("responder.toml", &(base + "[metrics]\nlisten = \"127.0.0.1:9153\"\n"));
+    daemon.signal(Signal::SIGHUP);
+    daemon.wait_line("the warning", |line| line.contains("metrics has no effect yet"));
+}
+
+#[test]
+fn from_an_address_to_the_wildcard_and_back_without_a_lost_query() {
+    let bed = Bed::new();
+    let base = text::head(&bed, "mode = \"off\"") + &text::stable();
+    let config = bed.write("responder.toml", &base);
+    let daemon = Daemon::start(&bed, &config);
+    let load = Load::start(&bed, load::stable(), 4_000);
+    let six = dns::socket_from(&bed, "[2001:db8:53::2]:0", "[2001:db8:53::1]:53");
+    for round in 0..10 {
+        let addresses =
+            ["\"0.0.0.0:53\", \"[::]:53\"", "\"10.53.0.1:53\", \"[2001:db8:53::1]:53\""][round % 2];
+        let text = base.replace("\"10.53.0.1:53\", \"[2001:db8:53::1]:53\"", addresses);
+        bed.write("responder.toml", &text);
+        daemon.reload().expect("another address of ours");
+        assert_eq!(dns::ask(&six, "s1.example.com", A).answers, 1);
+        dns::exchange_tcp(&bed, "10.53.0.1:53", &dns::query(1, "s1.example.com", A));
+    }
+    let totals = load.stop();
+    totals.assert_clean(500, "wildcard");
+    say!("address to wildcard and back: 10 reloads, {} queries, 0 lost", totals.sent);
 }
 
 #[test]

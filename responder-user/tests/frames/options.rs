@@ -320,7 +320,7 @@ fn all_options_stand_in_one_reply() {
             let cookie = [&client[..], &server_cookie(secret(0), client, source, now)].concat();
             let scope = if qtype == A { scope } else { 0 };
             let mut sent =
-                vec![subnet(net, 0), option(COOKIE, &cookie), option(NSID_CODE, &[]), option(12, &[0; 30])];
+                [subnet(net, 0), option(COOKIE, &cookie), option(NSID_CODE, &[]), option(12, &[0; 30])];
             let wanted =
                 [subnet(net, scope), option(COOKIE, &cookie), option(NSID_CODE, NSID.as_bytes())].concat();
             for _ in 0..sent.len() {
