@@ -29,6 +29,12 @@ counters! {
     AnswerAaaa = "xdp_answer_aaaa",
     /// Answered in XDP: NOERROR without records, with the SOA.
     AnswerNodata = "xdp_answer_nodata",
+    /// Answered in XDP: TC without records, because the whole reply would be too long against the query.
+    AnswerTruncated = "xdp_answer_truncated",
+    /// Answered in XDP: TC without records, every nth query of a client network over its limit.
+    AnswerSlip = "xdp_answer_slip",
+    /// Dropped: a query of a client network over its limit.
+    DropLimited = "xdp_drop_limited",
     /// Dropped: a response from a well-known UDP service port.
     DropServicePort = "xdp_drop_service_port",
     /// Dropped: the frame that was made for the reply had no room for it, which cannot be. A fault of ours; raise an
@@ -119,7 +125,9 @@ impl Slot {
     /// As [`Counter::is_drop`].
     #[inline(always)]
     pub const fn is_drop(self) -> bool {
-        self.0 == Counter::DropServicePort.slot() || self.0 == Counter::DropBroken.slot()
+        self.0 == Counter::DropLimited.slot()
+            || self.0 == Counter::DropServicePort.slot()
+            || self.0 == Counter::DropBroken.slot()
     }
 }
 
@@ -137,7 +145,10 @@ impl Counter {
 
     /// True for packets that left as an answer of the program.
     pub const fn is_answer(self) -> bool {
-        matches!(self, Self::AnswerA | Self::AnswerAaaa | Self::AnswerNodata)
+        matches!(
+            self,
+            Self::AnswerA | Self::AnswerAaaa | Self::AnswerNodata | Self::AnswerTruncated | Self::AnswerSlip
+        )
     }
 
     /// True for packets that were passed for their DNS header.
@@ -148,6 +159,6 @@ impl Counter {
 
     /// True for packets that were dropped.
     pub const fn is_drop(self) -> bool {
-        matches!(self, Self::DropServicePort | Self::DropBroken)
+        matches!(self, Self::DropLimited | Self::DropServicePort | Self::DropBroken)
     }
 }

@@ -226,8 +226,8 @@ pub struct Control {
     pub classes: u32,
     /// Class of IPv6 clients in no prefix.
     pub class6_default: u32,
-    /// Which numbering of owners, classes and zones the world has; a daemon with another one builds a new world.
-    pub fingerprint: u64,
+    /// Limits and what is watched: a [`crate::switches::Switches`].
+    pub switches: u64,
     /// Listening IPv4 addresses: address in memory order << 16 | port in memory order; 0 ends the list.
     pub listen4: [u64; MAX_LISTEN],
     /// Interfaces; an unused one ends the list.
@@ -242,8 +242,8 @@ pub struct Control {
     pub cookie_secrets: [[u64; 2]; 2],
     /// The server's identifier.
     pub nsid: Nsid,
-    /// Zero.
-    pub reserved: u64,
+    /// Which numbering of owners, classes and zones the world has; a daemon with another one builds a new world.
+    pub fingerprint: u64,
 }
 
 /// What each CPU has for itself.
@@ -256,8 +256,8 @@ pub struct PerCpu {
     pub stale: u64,
     /// Memory of no meaning; see [`crate::wire::Source::forget`].
     pub scratch: u64,
-    /// Zero.
-    pub reserved: u64,
+    /// Octets that the reply under way may have; kept here, where a program that is checked path by path forgets it.
+    pub room: u64,
     /// Indexed by [`counters::Counter::slot`].
     pub counters: [u64; counters::SLOTS],
     /// Room for a query while it is answered: the stack of the program is too small for it.
@@ -289,5 +289,7 @@ const _: () = {
     assert!(size_of::<Control>().is_multiple_of(64));
     assert!(size_of::<PerCpu>() == 32 + 8 * counters::SLOTS + 8 * QUERY_WORDS);
     assert!(size_of::<crate::parse::Query<FAST_NAME_WORDS>>() <= 8 * QUERY_WORDS);
+    // On the line that every packet reads for the key of the hash.
+    assert!(core::mem::offset_of!(Control, switches) < 64);
     assert!(size_of::<Class6Key>() == 20);
 };

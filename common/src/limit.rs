@@ -14,7 +14,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::{
-    lookup::Client,
+    client::Client,
     name::HashKey,
     switches::{SECOND, UNIT_SHIFT},
 };

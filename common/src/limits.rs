@@ -45,6 +45,9 @@ pub const SOA_WORDS: usize = MAX_NAME_WORDS;
 /// Listening addresses per family.
 pub const MAX_LISTEN: usize = 16;
 
+/// Prefixes of `limits.allow`.
+pub const MAX_ALLOWED: usize = 1024;
+
 /// Interfaces.
 pub const MAX_INTERFACES: usize = 16;
 

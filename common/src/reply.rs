@@ -48,7 +48,8 @@ pub fn shape<const W: usize>(query: &Query<W>, answer: &Answer<'_>, nsid: &Nsid)
 }
 
 /// The shape for a message of at most `limit` octets: optional extras are left out from the tail; any other set that
-/// does not fit is left out whole with TC.
+/// does not fit is left out whole with TC. With a `limit` of 0 everything is left out.
+#[inline(always)]
 pub fn fit<const W: usize>(query: &Query<W>, answer: &Answer<'_>, nsid: &Nsid, limit: usize) -> Shape {
     let whole = shape(query, answer, nsid);
     if whole.len <= limit {

@@ -25,7 +25,7 @@ use responder_common::{
     reply,
 };
 use responder_ebpf::{
-    grow, headers,
+    grow, headers, limit,
     lookup::KernelWorld,
     maps,
     packet::{Frame, Scratch},
@@ -44,7 +44,7 @@ pub fn responder(ctx: XdpContext) -> u32 {
     // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
     let cpu = unsafe { &mut *cpu };
     let (slot, verdict) = match answer(&ctx, cpu) {
-        Ok(counter) => (Slot::from(counter), xdp_action::XDP_TX),
+        Ok(slot) => (slot, xdp_action::XDP_TX),
         // Nothing was written yet where an answer of the program fails, so a pass passes the packet as it came.
         Err(slot) if slot.is_drop() => (slot, xdp_action::XDP_DROP),
         Err(slot) => (slot, xdp_action::XDP_PASS),
@@ -56,7 +56,7 @@ pub fn responder(ctx: XdpContext) -> u32 {
 }
 
 #[inline(always)]
-fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Slot> {
+fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
     let scratch = Scratch::of(cpu);
     let world = KernelWorld::open(scratch).ok_or(Counter::PassBroken)?;
     let frame = Frame::of(ctx);
@@ -67,6 +67,7 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Slot> {
         return Err(Counter::PassStale.into());
     }
     let headers = headers.forget(scratch);
+    let switches = limit::measure(&world, &headers, cpu);
     let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
     let query = room(cpu);
     let found = parse::scan_into(&message, world.control.key(), query)
@@ -92,9 +93,12 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Slot> {
         edns,
         options,
     )?;
+    let room = limit::room(&world, switches, &headers, cpu, query.edns.has_valid_cookie())?;
     let headers = headers.forget(scratch);
     let nsid = &world.control.nsid;
-    let shape = reply::shape(query, &answer, nsid);
+    let shape = reply::fit(query, &answer, nsid, room);
+    let slot = Slot(scratch.forget(limit::counter(&answer, shape, room).slot()));
+    let shape = limit::forget(shape, scratch);
     let change = (headers.dns_at() + shape.len) as i64 - frame.len() as i64;
     grow::grow(ctx, change as i32, headers.dns_at() + query.question_end, scratch)?;
     let frame = Frame::of(ctx);
@@ -108,12 +112,12 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Counter, Slot> {
     )
     .ok_or(Counter::DropBroken)?;
     send::send(&frame, &headers, shape.len, sum).ok_or(Counter::DropBroken)?;
-    Ok(answer.counter())
+    Ok(slot)
 }
 
 /// Room for a query in the memory of this CPU.
 #[inline(always)]
-fn room(cpu: &mut PerCpu) -> &mut Query<FAST_NAME_WORDS> {
+fn room<'q>(cpu: &mut PerCpu) -> &'q mut Query<FAST_NAME_WORDS> {
     let room = (&raw mut cpu.query).cast::<Query<FAST_NAME_WORDS>>();
     // SAFETY:
     // - the query fits, which the layout asserts, and words are aligned as it is;

@@ -6,7 +6,11 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, LpmTrie, PerCpuArray},
 };
-use responder_common::layout::{AnswerSet, Bucket, Control, NameEntry, NameTail, PerCpu, Soa};
+use responder_common::{
+    layout::{AnswerSet, Bucket, Control, NameEntry, NameTail, PerCpu, Soa},
+    limit,
+    limits::MAX_ALLOWED,
+};
 
 /// Mapped into the memory of the daemon; page-aligned by that.
 const MMAPABLE: u32 = 1 << 10;
@@ -68,6 +72,14 @@ pub static CLASS6: LpmTrie<[u8; 16], u32> = LpmTrie::with_max_entries(1, NO_PREA
 /// Rotation counters by reference.
 #[map]
 pub static TURNS: PerCpuArray<u32> = PerCpuArray::with_max_entries(4, 0);
+
+/// How many replies client networks may still get.
+#[map]
+pub static LIMITS: Array<limit::Line> = Array::with_max_entries(limit::LINES, MMAPABLE);
+
+/// Prefixes that are never limited, in memory order; IPv4 as mapped addresses.
+#[map]
+pub static ALLOWED: LpmTrie<[u64; 2], u32> = LpmTrie::with_max_entries(MAX_ALLOWED as u32, NO_PREALLOC);
 
 /// Counters and the staleness check.
 #[map]

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use responder_user::{
     model::{Settings, settings},
     worker::{
-        Epochs, Names, Served, Workers,
+        Epochs, Names, Responses, Served, Workers,
         tcp::{CONNECTIONS, IDLE, LONGEST_QUERY, PER_CLIENT},
         testing::{MemoryWorld, query},
     },
@@ -44,7 +44,7 @@ fn served(last: u8) -> Arc<Served<MemoryWorld>> {
         ..Default::default()
     };
     names.zones = Arc::new(responder_user::worker::Zones::load(&model).unwrap());
-    Arc::new(Served { world, names })
+    Arc::new(Served { world, names, responses: Responses::default() })
 }
 
 fn settings(address: &str, workers: u32) -> Settings {

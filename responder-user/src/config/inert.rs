@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{
-    kind::{ADDRESS, Bool, Integer, Name, Number, PREFIX, Parsed, SOCKET_ADDRESS, Span, Text, Word},
+    kind::{ADDRESS, Bool, Integer, Name, PREFIX, Parsed, SOCKET_ADDRESS, Span, Text, Word},
     reader::{Reader, Row},
 };
 
@@ -18,7 +18,6 @@ pub(super) enum Shape {
     Text,
     Name,
     Integer(i64, i64),
-    Number(f64, f64),
     /// A duration in milliseconds, least and most.
     Span(u64, u64),
     Word(&'static [(&'static str, ())]),
@@ -50,13 +49,6 @@ const DAY: u64 = 24 * 60 * MINUTE;
 macro_rules! words {
     ($($word:literal)*) => { Shape::Word(&[$(($word, ())),*]) };
 }
-
-/// `[limits]`
-pub(super) const LIMITS: Fields = &[
-    ("responses_per_second", Shape::Integer(0, 1_000_000_000)),
-    ("max_amplification", Shape::Number(0.0, 1000.0)),
-    ("slip", Shape::Integer(0, 1000)),
-];
 
 /// `[observer]`
 pub(super) const OBSERVER: Fields = &[("targets", Shape::SocketAddresses)];
@@ -232,7 +224,6 @@ impl Reader<'_> {
             Shape::Text => drop(self.get(key, &Text)),
             Shape::Name => drop(self.get(key, &Name)),
             Shape::Integer(min, max) => drop(self.get(key, &Integer { min: *min, max: *max })),
-            Shape::Number(min, max) => drop(self.get(key, &Number { min: *min, max: *max })),
             Shape::Span(min, max) => {
                 let (min, max) = (Duration::from_millis(*min), Duration::from_millis(*max));
                 let _ = self.get(key, &Span { min, max });

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use responder_common::limits::MAX_INTERFACES;
+use responder_common::{
+    limits::{MAX_ALLOWED, MAX_INTERFACES},
+    switches::{MAX_AMPLIFICATION, MAX_SLIP},
+};
 use toml_edit::TableLike;
 
 use super::{
     file::{Action, Domain, DomainList, File, Head, Payload, Policy, Soa, Zone},
     inert,
     kind::{
-        ADDRESS, Bool, DOMAIN_NAME, GotoKind, Integer, Name, Parsed, SOCKET_ADDRESS, Span, Text, Word,
-        WorkersKind, display,
+        ADDRESS, Bool, DOMAIN_NAME, GotoKind, Integer, Name, Number, PREFIX, Parsed, SOCKET_ADDRESS, Span,
+        Text, Word, WorkersKind, display,
     },
     problem::{At, Notes},
     range, read_pool,
@@ -123,15 +126,6 @@ const NSID: Parsed<String> = Parsed {
     },
 };
 
-fn limits(root: &Reader<'_>, file: &mut File) {
-    let Some(r) = root.table("limits") else { return };
-    if let Some(cookies) = r.get("cookies", &Bool) {
-        file.settings.cookies = cookies.value;
-    }
-    r.check_inert(inert::LIMITS);
-    r.finish();
-}
-
 fn listen(root: &Reader<'_>, file: &mut File) {
     let Some(r) = root.table("listen") else {
         root.notes.problem(0, "listen.addresses: is missing; at least one address is needed");
@@ -202,6 +196,39 @@ fn xdp(root: &Reader<'_>, file: &mut File) {
         file.places.push(("xdp.pin_path", At { value: String::new(), at: path.at }));
         xdp.pin_path = path.value.into();
     }
+    r.finish();
+}
+
+/// Replies a second that the program can tell from one more: its clock counts in 16 ns.
+const MOST_RESPONSES: i64 = 10_000_000;
+
+fn limits(root: &Reader<'_>, file: &mut File) {
+    let Some(r) = root.table("limits") else { return };
+    if let Some(cookies) = r.get("cookies", &Bool) {
+        file.settings.cookies = cookies.value;
+    }
+    let limits = &mut file.settings.limits;
+    if let Some(rate) = r.get("responses_per_second", &Integer { min: 0, max: MOST_RESPONSES }) {
+        limits.responses_per_second = rate.value as u32;
+    }
+    if let Some(most) = r.get("max_amplification", &Number { min: 0.0, max: MAX_AMPLIFICATION as f64 }) {
+        limits.max_amplification = most.value;
+        if most.value > 0.0 && most.value <= 1.0 {
+            let text = "truncates every answer, for none is shorter than its query; 0 sets no bound";
+            r.notes.warning(most.at, r.say("max_amplification", text));
+        }
+    }
+    if let Some(slip) = r.get("slip", &Integer { min: 0, max: MAX_SLIP as i64 }) {
+        limits.slip = slip.value as u16;
+    }
+    let allow = r.one_or_list("allow", &PREFIX).unwrap_or_default();
+    if let Some(first) = allow.get(MAX_ALLOWED) {
+        let text = format!("has {} prefixes; allowed are at most {MAX_ALLOWED}", allow.len());
+        r.problem(first.at, "allow", &text);
+    }
+    limits.allow = allow.into_iter().map(|prefix| prefix.value.trunc()).collect();
+    limits.allow.sort_unstable();
+    limits.allow.dedup();
     r.finish();
 }
 

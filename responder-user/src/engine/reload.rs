@@ -12,8 +12,11 @@ use crate::{
     health::Health,
     model::Settings,
     publish::{PublishError, writer::Next},
-    worker::{Epochs, Served, Workers},
+    worker::{Epochs, Responses, Served, Workers},
 };
+
+/// Begins the problem of limits that the program cannot follow.
+const NOT_LIMITED: &str = "limits are not followed: ";
 
 impl Engine {
     /// SIGHUP.
@@ -78,6 +81,7 @@ impl Engine {
             }
             return Err(error);
         }
+        self.follow_limits(&settings);
         self.plan = plan;
         self.health = health;
         self.snapshot = snapshot;
@@ -86,7 +90,9 @@ impl Engine {
         self.dirty.clear();
         self.dirty_all();
         let readers = replacement.as_ref().map_or(self.workers.len(), |(workers, _)| workers.len());
-        let served = Served { world: self.writer.reader(readers), names: self.plan.worker_names() };
+        let responses = Responses::new(&settings.limits, self.writer.world().buckets());
+        let served =
+            Served { world: self.writer.reader(readers), names: self.plan.worker_names(), responses };
         self.served.store(Arc::new(served));
         if let Some((workers, _)) = replacement {
             let old = std::mem::replace(&mut self.workers, workers);
@@ -136,6 +142,15 @@ impl Engine {
             self.writer.exchange(next);
         }
         Ok(())
+    }
+
+    /// A list of allowed prefixes that does not get into the kernel is no reason to keep the old answers.
+    fn follow_limits(&mut self, settings: &Settings) {
+        self.problems.retain(|problem| !problem.starts_with(NOT_LIMITED));
+        if let Err(error) = self.writer.limit(&settings.limits) {
+            tracing::error!(%error, "limits are not followed");
+            self.problems.insert(format!("{NOT_LIMITED}{error}"));
+        }
     }
 
     /// Some names of a refused configuration may be in the table.

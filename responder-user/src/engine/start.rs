@@ -24,7 +24,7 @@ use crate::{
         netlink::Watch,
         writer::{Start, Writer},
     },
-    worker::{Epochs, Served, Workers, Zones, answer},
+    worker::{Epochs, Responses, Served, Workers, Zones, answer},
 };
 
 /// Results of checks that may wait for the loop.
@@ -163,7 +163,8 @@ impl Engine {
         let set = Arc::new(Epochs::new(count));
         let epochs: AllEpochs = Arc::new(Mutex::new(vec![set.clone()]));
         let (writer, start) = Writer::open(&settings, &plan.compiled, workers_done(&epochs))?;
-        let served = Served { world: writer.reader(count), names: plan.worker_names() };
+        let responses = Responses::new(&settings.limits, writer.world().buckets());
+        let served = Served { world: writer.reader(count), names: plan.worker_names(), responses };
         let served = Arc::new(ArcSwap::from_pointee(served));
         let watch = Watch::open()
             .map_err(|source| EngineError::System { what: "notifications of links and addresses", source })?;

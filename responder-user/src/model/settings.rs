@@ -2,6 +2,9 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use ipnet::IpNet;
+use responder_common::switches::{FRACTION, Switches};
+
 /// Everything that is not a named object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -23,6 +26,8 @@ pub struct Settings {
     pub workers: Workers,
     /// `[xdp]`
     pub xdp: Xdp,
+    /// `[limits]`
+    pub limits: Limits,
 }
 
 /// How many workers, and where.
@@ -50,6 +55,34 @@ pub struct Xdp {
     pub max_stale: Duration,
     /// Folder on a bpffs that holds the pins.
     pub pin_path: PathBuf,
+}
+
+/// `[limits]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Replies a second to one client prefix (/24, /56); 0: no limit.
+    pub responses_per_second: u32,
+    /// Prefixes that are never limited.
+    pub allow: Vec<IpNet>,
+    /// Every how many limited queries one gets TC=1 instead of nothing; 0: none.
+    pub slip: u16,
+    /// A longer reply by UDP, against the query, gets TC=1; 0: none does.
+    pub max_amplification: f64,
+}
+
+impl Limits {
+    /// The word that both lanes read.
+    pub fn switches(&self) -> Switches {
+        let amplification = (self.max_amplification * FRACTION as f64).round() as u64;
+        let has_allowed = !self.allow.is_empty();
+        Switches::limits(self.responses_per_second.into(), self.slip.into(), has_allowed, amplification)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { responses_per_second: 0, allow: Vec::new(), slip: 2, max_amplification: 4.0 }
+    }
 }
 
 /// `xdp.mode`
@@ -107,6 +140,7 @@ impl Default for Settings {
             listen: Vec::new(),
             workers: Workers::PerCore,
             xdp: Xdp::default(),
+            limits: Limits::default(),
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io,
+    net::IpAddr,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -17,6 +19,7 @@ use aya::{
     },
 };
 use aya_log::EbpfLogger;
+use ipnet::IpNet;
 use responder_common::layout::PerCpu;
 
 use super::{
@@ -135,6 +138,23 @@ impl Program {
         Ok(())
     }
 
+    /// Makes the prefixes that are never limited equal to these. The program may be running: a prefix that stays is never
+    /// away in between.
+    pub fn allow(&mut self, prefixes: &[IpNet]) -> Result<(), PublishError> {
+        let failed = |e: aya::maps::MapError| PublishError::Program(format!("map ALLOWED: {}", chain(&e)));
+        let Some(map) = self.ebpf.map_mut("ALLOWED") else { return Ok(()) };
+        let mut trie: LpmTrie<&mut MapData, [u8; 16], u32> = LpmTrie::try_from(map).map_err(failed)?;
+        let wanted: Vec<(u32, [u8; 16])> = prefixes.iter().map(mapped).collect();
+        for (bits, address) in &wanted {
+            trie.insert(&Key::new(*bits, *address), 1, 0).map_err(failed)?;
+        }
+        let there: Vec<Key<[u8; 16]>> = trie.keys().collect::<Result<_, _>>().map_err(failed)?;
+        for key in there.iter().filter(|key| !wanted.contains(&(key.prefix_len(), key.data()))) {
+            trie.remove(key).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Number of the world in the pins.
     pub fn world(&self) -> u32 {
         self.world
@@ -187,6 +207,7 @@ impl Program {
             class4_split: region(&self.ebpf, "CLASS4_SPLIT")?,
             scope4: region(&self.ebpf, "SCOPE4")?,
             scope4_split: region(&self.ebpf, "SCOPE4_SPLIT")?,
+            limits: Arc::new(region(&self.ebpf, "LIMITS")?),
         })
     }
 
@@ -292,6 +313,15 @@ impl Program {
         let link = FdLink::try_from(link).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))?;
         link.pin(pin).map_err(|e| root_cause(&e))?;
         Ok(())
+    }
+}
+
+/// A prefix as the map of both families holds it.
+fn mapped(prefix: &IpNet) -> (u32, [u8; 16]) {
+    let bits = u32::from(prefix.prefix_len());
+    match prefix.network() {
+        IpAddr::V4(address) => (96 + bits, address.to_ipv6_mapped().octets()),
+        IpAddr::V6(address) => (bits, address.octets()),
     }
 }
 

@@ -21,7 +21,7 @@ use responder_common::layout::LAYOUT_VERSION;
 use super::PublishError;
 
 /// Maps of a world.
-pub const WORLD_MAPS: [&str; 14] = [
+pub const WORLD_MAPS: [&str; 16] = [
     "CONTROL",
     "BUCKETS",
     "NAMES",
@@ -36,6 +36,8 @@ pub const WORLD_MAPS: [&str; 14] = [
     "SCOPE4_SPLIT",
     "SCOPE6",
     "TURNS",
+    "LIMITS",
+    "ALLOWED",
 ];
 
 /// Map that all worlds share.

@@ -14,6 +14,7 @@ use responder_common::{
         AnswerSet, Bucket, Control, NEAR_WORDS, NameEntry, NameTail, SLOT_MASK, Soa, WAYS, reference,
         reference_slot,
     },
+    limit::{self, LINES},
     limits::FAST_NAME_WORDS,
     lookup::{fingerprint, places},
     name::{FoldedName, HashKey},
@@ -113,6 +114,8 @@ pub struct Memory {
     pub scope4: Region<u64>,
     /// ECS scopes of split /24s.
     pub scope4_split: Region<u64>,
+    /// What client networks may still get. Not written here but by both lanes.
+    pub limits: Arc<Region<limit::Line>>,
 }
 
 impl Memory {
@@ -130,6 +133,7 @@ impl Memory {
             class4_split: Region::plain("CLASS4_SPLIT", sizes.class4_split)?,
             scope4: Region::plain("SCOPE4", sizes.scope4)?,
             scope4_split: Region::plain("SCOPE4_SPLIT", sizes.scope4_split)?,
+            limits: Arc::new(Region::plain("LIMITS", LINES)?),
         })
     }
 

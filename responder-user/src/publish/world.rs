@@ -24,8 +24,12 @@ use responder_common::{
         AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, NameTail, SLOT_MASK,
         Soa, WAYS, reference_slot,
     },
+    limit,
     limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS, MAX_INTERFACES, MAX_LISTEN},
-    lookup, parse,
+    lookup,
+    name::HashKey,
+    parse,
+    switches::Switches,
 };
 
 use super::{
@@ -55,6 +59,8 @@ pub struct Surroundings {
     pub cookies: Option<Secrets>,
     /// The server's identifier.
     pub nsid: Nsid,
+    /// Limits; what is watched is [`World::watch`]'s.
+    pub limits: Switches,
 }
 
 /// A random number for the key of a hash.
@@ -107,10 +113,11 @@ impl World {
             max_stale: surroundings.max_stale.as_nanos() as u64,
             classes: compiled.classes.count() as u32,
             class6_default: u32::from(compiled.classes.class_of(IpAddr::V6(Ipv6Addr::UNSPECIFIED))),
-            fingerprint: compiled.fingerprint,
+            switches: surroundings.limits.0,
             listen4: surroundings.listen4,
             interfaces: surroundings.interfaces,
             listen6: surroundings.listen6,
+            fingerprint: compiled.fingerprint,
             nsid: surroundings.nsid,
             ..Control::zeroed()
         };
@@ -226,6 +233,7 @@ impl World {
     /// Follows addresses, interfaces and the staleness limit. A row that stays keeps its place; one that changes is unused
     /// in between.
     pub fn surround(&mut self, new: &Surroundings) {
+        self.limit(new.limits);
         let now = self.table.memory().control_copy();
         self.word(offset_of!(Control, max_stale)).store(new.max_stale.as_nanos() as u64, Ordering::Release);
         self.set_secrets(new.cookies);
@@ -270,6 +278,19 @@ impl World {
         put(slot, secrets.current);
         which.store(slot as u64 + 1, Ordering::Release);
         put(slot ^ 1, secrets.previous);
+    }
+
+    /// Follows other limits; what is watched stays.
+    pub fn limit(&mut self, limits: Switches) {
+        let word = self.word(offset_of!(Control, switches));
+        let old = Switches(word.load(Ordering::Acquire));
+        word.store(limits.watched(old.samples(), old.times()).0, Ordering::Release);
+    }
+
+    /// What client networks may still get, and the key of their places: for the workers, which share it.
+    pub fn buckets(&self) -> (Arc<Region<limit::Line>>, HashKey) {
+        let memory = self.table.memory();
+        (memory.limits.clone(), memory.control_copy().key())
     }
 
     /// Rows of several words: the word that marks a row as used is cleared first and stored last. `key_offset` counts

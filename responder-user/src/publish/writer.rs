@@ -22,7 +22,7 @@ use crate::{
     compile::{Columns, Compiled, number::Side},
     model::{
         Settings,
-        settings::{OnExit, XdpMode},
+        settings::{Limits, OnExit, XdpMode},
     },
 };
 
@@ -165,6 +165,15 @@ impl Writer {
     /// True if packets can be answered by XDP.
     pub fn is_kernel(&self) -> bool {
         self.lane.program.is_some()
+    }
+
+    /// Follows other limits in the world in force.
+    pub fn limit(&mut self, limits: &Limits) -> Result<(), PublishError> {
+        if let Some(program) = &mut self.lane.program {
+            program.allow(&limits.allow)?;
+        }
+        self.lane.world.limit(limits.switches());
+        Ok(())
     }
 
     /// How the program is attached.
@@ -433,12 +442,13 @@ fn fresh(
     let mut grow = 0;
     loop {
         let sizes = sizes(compiled, grow);
-        let program = pins.map(|pins| Program::create(pins, &sizes, &compiled.classes)).transpose()?;
-        let filled =
-            program.as_ref().map_or_else(|| Memory::plain(&sizes), Program::memory).and_then(|memory| {
-                let reclaimer = reclaimer(program.is_some(), workers_done)?;
-                World::fill(memory, compiled, &around, reclaimer, generation)
-            });
+        let mut program = pins.map(|pins| Program::create(pins, &sizes, &compiled.classes)).transpose()?;
+        let allowed = program.as_mut().map_or(Ok(()), |program| program.allow(&settings.limits.allow));
+        let memory = program.as_ref().map_or_else(|| Memory::plain(&sizes), Program::memory);
+        let filled = allowed.and(memory).and_then(|memory| {
+            let reclaimer = reclaimer(program.is_some(), workers_done)?;
+            World::fill(memory, compiled, &around, reclaimer, generation)
+        });
         match filled {
             Ok(world) => return Ok(Lane { world, program }),
             Err(error) => {
@@ -471,6 +481,7 @@ fn surroundings_without(settings: &Settings) -> Surroundings {
         max_stale: settings.xdp.max_stale,
         cookies: settings.cookies.then(|| secrets::current(&settings.state_dir)),
         nsid: nsid_words(&settings.nsid),
+        limits: settings.limits.switches(),
     }
 }
 
@@ -488,7 +499,7 @@ fn adopt(
         }
     }
     let Some(live) = live else { return Ok(None) };
-    let program = match Program::over(pins, live) {
+    let mut program = match Program::over(pins, live) {
         Ok(program) => program,
         Err(error) => {
             tracing::warn!(%error, "cannot take over the pinned maps: building a new world");
@@ -502,6 +513,7 @@ fn adopt(
     world.beat();
     match world.reconcile_names(compiled) {
         Ok((put, removed)) => {
+            program.allow(&settings.limits.allow)?;
             world.surround(&surroundings(settings)?);
             Ok(Some((Lane { world, program: Some(program) }, Start::Adopted { put, removed })))
         }

@@ -20,6 +20,7 @@ use responder_common::{
     parse::{self, Query},
     reply,
     select::Answer,
+    switches::Switches,
     wire::{rcode, rtype},
 };
 
@@ -144,39 +145,86 @@ pub fn reply<W: World>(
     names: &Names,
     out: &mut [u8],
 ) -> Outcome {
+    reply_in(Size::Whole, message, transport, client, world, names, out).0
+}
+
+/// The reply by UDP to a query that may have no more than a hint to come by TCP: as the XDP program writes it.
+pub fn slip<W: World>(
+    message: &[u8],
+    client: SocketAddr,
+    world: &W,
+    names: &Names,
+    out: &mut [u8],
+) -> Outcome {
+    reply_in(Size::Empty, message, Transport::Udp, client, world, names, out).0
+}
+
+/// How much a reply may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// What transport and limits allow.
+    Whole,
+    /// Nothing but TC.
+    Empty,
+}
+
+/// What else is of interest in a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// Its type, if it is a query.
+    pub(super) qtype: Option<u16>,
+    /// The client has shown that its address is its own.
+    pub(super) has_valid_cookie: bool,
+}
+
+/// As [`reply`].
+pub(super) fn reply_in<W: World>(
+    size: Size,
+    message: &[u8],
+    transport: Transport,
+    client: SocketAddr,
+    world: &W,
+    names: &Names,
+    out: &mut [u8],
+) -> (Outcome, Facts) {
     let key = world.control().key();
     let client = client_of(client.ip());
     let mut query = if let Ok(query) = parse::parse::<[u8], MAX_NAME_WORDS>(message, key) {
         query
     } else {
         // Not of the one shape: find out what it is.
-        let Some(mut request) = message::read(message) else { return Outcome::Silent };
+        let Some(mut request) = message::read(message) else { return (Outcome::Silent, Facts::default()) };
         match (request.fault(), request.query(message, key)) {
             (None, Some(query)) => query,
             (fault, _) => {
                 let fault = request.settle(world, &client).unwrap_or(fault.unwrap_or(rcode::FORMERR));
-                return error(message, &request, world, fault, out);
+                return (error(message, &request, world, fault, out), Facts::default());
             }
         }
     };
     if lookup::settle_options(world, &client, &mut query.edns, &mut query.options).is_err() {
         // A cookie of a length that there is not (RFC 7873 5.2.2).
         query.edns = query.edns.without_cookie().without_subnet();
-        return error(message, &Request::from(&query), world, rcode::FORMERR, out);
+        return (error(message, &Request::from(&query), world, rcode::FORMERR, out), Facts::default());
     }
-    let limit = match transport {
-        Transport::Udp => reply::udp_limit(&query),
-        Transport::Tcp => usize::from(u16::MAX),
+    let facts = Facts { qtype: Some(query.qtype), has_valid_cookie: query.edns.has_valid_cookie() };
+    let limit = match (size, transport) {
+        (Size::Empty, _) => 0,
+        (Size::Whole, Transport::Udp) => {
+            let switches = Switches(world.control().switches);
+            reply::udp_limit(&query).min(switches.room(message.len(), facts.has_valid_cookie))
+        }
+        (Size::Whole, Transport::Tcp) => usize::from(u16::MAX),
     };
-    let limit = limit.min(out.len());
-    answer(message, &mut query, client, world, names, &mut out[..limit]).unwrap_or_else(|code| {
+    let outcome = answer(message, &mut query, client, world, names, limit, out).unwrap_or_else(|code| {
         query.edns = query.edns.without_subnet();
         error(message, &Request::from(&query), world, code, out)
-    })
+    });
+    (outcome, facts)
 }
 
 /// Whose address decides. A mapped address is the IPv4 address that it maps.
-fn client_of(address: IpAddr) -> Client {
+pub(super) fn client_of(address: IpAddr) -> Client {
     match address.to_canonical() {
         IpAddr::V4(address) => Client::V4(address.into()),
         IpAddr::V6(address) => Client::V6(address.octets()),
@@ -190,6 +238,7 @@ fn answer<W: World>(
     client: Client,
     world: &W,
     names: &Names,
+    limit: usize,
     out: &mut [u8],
 ) -> Result<Outcome, u16> {
     let known = names.known(world, &query.name).map_err(|_| rcode::SERVFAIL)?;
@@ -197,7 +246,7 @@ fn answer<W: World>(
         && query.qtype != rtype::ANY
     {
         match answer_for(world, entry, query.qtype, client, &mut query.edns, &mut query.options) {
-            Ok(answer) => return table(message, query, &answer, world, out).ok_or(rcode::SERVFAIL),
+            Ok(answer) => return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL),
             // A type that the zone may have.
             Err(Counter::PassOtherType) => {}
             // RFC 7871 7.1.2.
@@ -208,7 +257,10 @@ fn answer<W: World>(
     } else {
         query.edns = query.edns.without_subnet();
     }
-    walk::walk(message, query, client, world, names, known, out)
+    // What a truncated reply takes there is always room for.
+    let least = query.question_end + query.edns.reply_len(&query.options, &world.control().nsid);
+    let limit = limit.max(least).min(out.len());
+    walk::walk(message, query, client, world, names, known, &mut out[..limit])
 }
 
 /// The reply of the XDP program.
@@ -217,10 +269,11 @@ fn table<W: World>(
     query: &AnyQuery,
     answer: &Answer<'_>,
     world: &W,
+    limit: usize,
     out: &mut [u8],
 ) -> Option<Outcome> {
     let nsid = &world.control().nsid;
-    let shape = reply::fit(query, answer, nsid, out.len());
+    let shape = reply::fit(query, answer, nsid, limit.min(out.len()));
     let end = query.question_end;
     let out = out.get_mut(..shape.len)?;
     out.get_mut(..end)?.copy_from_slice(message.get(..end)?);

@@ -53,6 +53,8 @@ counters! {
     Limited = "worker_limited",
     /// Not answered: from a port that no query comes from.
     ServicePort = "worker_service_port",
+    /// Truncated replies without records to a client network over its limit, every nth of its queries.
+    Slipped = "worker_slipped",
     /// Replies by UDP that the kernel did not take.
     SendFailed = "worker_send_failed",
     /// TCP connections accepted.

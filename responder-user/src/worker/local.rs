@@ -1,21 +1,17 @@
 //! What the tasks of one worker share. It never leaves the worker's thread.
 
-use std::{
-    cell::RefCell,
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{cell::RefCell, net::SocketAddr, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use responder_common::{lookup::World, wire::rcode};
+use nix::time::{ClockId, clock_gettime};
+use responder_common::{limit::Verdict, lookup::World, wire::rcode};
 
 use super::{
     Served,
-    answer::{self, Outcome, Transport},
+    answer::{self, Outcome, Size, Transport},
     counters::{Count, Counters},
     epoch::Epochs,
-    limit::Limiter,
+    limit::Errors,
 };
 
 /// Ports that are known to answer anything with something (CVE-2024-2169): the list of the XDP program, and 0.
@@ -30,8 +26,7 @@ pub(super) struct Local<W> {
     pub served: Arc<ArcSwap<Served<W>>>,
     pub epochs: Arc<Epochs>,
     pub counters: Arc<Counters>,
-    limiter: RefCell<Limiter>,
-    started: Instant,
+    errors: RefCell<Errors>,
 }
 
 impl<W: World> Local<W> {
@@ -41,8 +36,7 @@ impl<W: World> Local<W> {
         epochs: Arc<Epochs>,
         counters: Arc<Counters>,
     ) -> Self {
-        let limiter = RefCell::new(Limiter::default());
-        Self { index, served, epochs, counters, limiter, started: Instant::now() }
+        Self { index, served, epochs, counters, errors: RefCell::new(Errors::default()) }
     }
 
     /// Runs `work` inside an epoch, on the world of this moment. Never await inside.
@@ -64,15 +58,31 @@ impl<W: World> Local<W> {
             self.counters.add(Count::ServicePort);
             return None;
         }
-        let outcome = answer::reply(query, Transport::Udp, client, &served.world, &served.names, out);
+        let (world, names) = (&served.world, &served.names);
+        let (outcome, facts) =
+            answer::reply_in(Size::Whole, query, Transport::Udp, client, world, names, out);
         let Outcome::Reply { len, rcode, truncated, .. } = outcome else {
             self.counters.add(Count::Silent);
             return None;
         };
         let helps = matches!(rcode, rcode::NOERROR | rcode::NXDOMAIN) && client.port() != DNS_PORT;
-        if !helps && !self.limiter.borrow_mut().allow(client.ip(), self.now()) {
-            self.counters.add(Count::Limited);
-            return None;
+        let limited = |reply: Option<usize>| {
+            self.counters.add(if reply.is_some() { Count::Slipped } else { Count::Limited });
+            reply
+        };
+        if !helps && !self.errors.borrow_mut().allow(client.ip(), now()) {
+            return limited(None);
+        }
+        match served.responses.ask(client.ip(), now(), facts.has_valid_cookie) {
+            Verdict::Answer => {}
+            // An error helps nobody more with TC.
+            Verdict::Slip if helps => {
+                return limited(match answer::slip(query, client, world, names, out) {
+                    Outcome::Reply { len, .. } => Some(len),
+                    Outcome::Silent => None,
+                });
+            }
+            Verdict::Slip | Verdict::Nothing => return limited(None),
         }
         self.counters.reply(rcode, truncated);
         Some(len)
@@ -89,8 +99,9 @@ impl<W: World> Local<W> {
         self.counters.reply(rcode, truncated);
         Some(len)
     }
+}
 
-    fn now(&self) -> Duration {
-        self.started.elapsed()
-    }
+/// The clock that the XDP program reads.
+fn now() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).map_or(Duration::ZERO, Duration::from)
 }

@@ -3,7 +3,8 @@
 //! ```text
 //! pin, socket -> udp (batch), tcp (connections) -> answer -> the table, by the functions of the XDP program
 //!                                                    |   `-> walk: zone (master), along aliases -> writer
-//!                                                    `-----> message: errors -> limit
+//!                                                    `-----> message: errors
+//!                                          limit <- every reply by UDP
 //! ```
 //!
 //! One thread per CPU, pinned, with a runtime, sockets, a limiter and counters of its own. Nothing is locked on the way
@@ -38,6 +39,7 @@ use tokio::sync::Notify;
 pub use self::{
     answer::{Names, Outcome, Transport},
     epoch::Epochs,
+    limit::Responses,
     zone::Zones,
 };
 use self::{
@@ -53,6 +55,8 @@ pub struct Served<W> {
     pub world: W,
     /// What is known of names beside it.
     pub names: Names,
+    /// How many replies by UDP a client network may get.
+    pub responses: Responses,
 }
 
 /// Why workers do not start.

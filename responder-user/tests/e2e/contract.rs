@@ -49,7 +49,7 @@ fn check_prints_every_problem_and_its_exit_code_tells() {
     };
     let (code, out, _) = check(&good);
     assert_eq!((code, out.as_str()), (Some(0), ""));
-    let (code, out, _) = check(&(good.clone() + "[limits]\nslip = 3\n"));
+    let (code, out, _) = check(&(good.clone() + "[limits]\nmax_amplification = 1\n"));
     assert_eq!(code, Some(0), "warnings alone are no failure");
     assert!(!out.is_empty() && out.lines().all(|line| line.starts_with("warning:")), "{out}");
     let (code, out, _) = check(&good.replace("ttl = 5", "ttl = 0").replace("round-robin", "round-robbin"));

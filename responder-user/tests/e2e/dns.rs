@@ -111,9 +111,9 @@ pub fn read(query: &[u8], reply: &[u8]) -> Reply {
     }
 }
 
-/// Asks and reads.
+/// Asks with OPT, as resolvers do, and reads.
 pub fn ask(socket: &UdpSocket, name: &str, qtype: u16) -> Reply {
-    let query = query(rand_id(), name, qtype);
+    let query = with_opt(query(rand_id(), name, qtype), 0);
     let reply = exchange(socket, &query).unwrap_or_else(|| panic!("no reply for {name} {qtype}"));
     read(&query, &reply)
 }

@@ -98,7 +98,12 @@ pub struct Load {
 impl Load {
     /// Asks so many questions a second, of each target in turn.
     pub fn start(bed: &Bed, targets: Vec<Target>, rate: u32) -> Self {
-        let socket = dns::socket(bed);
+        Self::start_from(bed, "10.53.0.2:0", targets, rate)
+    }
+
+    /// Likewise, from another address of the clients' namespace.
+    pub fn start_from(bed: &Bed, source: &str, targets: Vec<Target>, rate: u32) -> Self {
+        let socket = dns::socket_from(bed, source, dns::SERVER);
         socket.set_nonblocking(true).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = stop.clone();

@@ -11,6 +11,7 @@ mod dns;
 mod exit;
 mod follow;
 mod health;
+mod limits;
 mod load;
 mod pins;
 mod reaction;

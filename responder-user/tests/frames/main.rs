@@ -11,6 +11,7 @@
 //! | [`options`] | client subnet, cookie, server identifier |
 //! | [`answers`] | what is answered |
 //! | [`clients`] | who gets which answer |
+//! | [`limits`] | who gets no answer, or a truncated one |
 //! | [`spaces`] | small spaces, exhausted |
 
 #[path = "../lab/mod.rs"]
@@ -24,6 +25,7 @@ mod datagram;
 mod edns;
 mod header;
 mod internet;
+mod limits;
 mod link;
 mod options;
 mod question;

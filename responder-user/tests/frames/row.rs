@@ -33,6 +33,8 @@ pub enum Want {
     Addresses(Vec<String>),
     /// Answered with this SOA and no record.
     NoData(Soa),
+    /// Answered with TC and no record, with this counter.
+    Truncated(Counter),
 }
 
 /// An SOA record as it must be read from a reply.
@@ -57,6 +59,11 @@ pub fn pass(counter: Counter) -> Want {
 /// Dropped with a counter.
 pub fn drop(counter: Counter) -> Want {
     Want::Drop(counter)
+}
+
+/// Truncated with a counter.
+pub fn truncated(counter: Counter) -> Want {
+    Want::Truncated(counter)
 }
 
 /// Answered with addresses of one type.
@@ -101,13 +108,13 @@ impl Want {
         match self {
             Self::Pass(_) => Verdict::Pass,
             Self::Drop(_) => Verdict::Drop,
-            Self::Addresses(_) | Self::NoData(_) => Verdict::Tx,
+            Self::Addresses(_) | Self::NoData(_) | Self::Truncated(_) => Verdict::Tx,
         }
     }
 
     fn counter(&self, query: &Query) -> Counter {
         match self {
-            Self::Pass(counter) | Self::Drop(counter) => *counter,
+            Self::Pass(counter) | Self::Drop(counter) | Self::Truncated(counter) => *counter,
             Self::Addresses(_) if query.qtype == 28 => Counter::AnswerAaaa,
             Self::Addresses(_) => Counter::AnswerA,
             Self::NoData(_) => Counter::AnswerNodata,
@@ -137,6 +144,7 @@ impl Want {
                 reply.answers = addresses.iter().map(record).collect();
             }
             Self::NoData(soa) => reply.authority = vec![soa.record(query)],
+            Self::Truncated(_) => reply.flags |= 0x0200,
             Self::Pass(_) | Self::Drop(_) => {}
         }
         reply

@@ -130,6 +130,8 @@ fn settings(model: &mut Model) {
     model.settings.xdp.mode = XdpMode::Generic;
     model.settings.state_dir = env!("CARGO_TARGET_TMPDIR").into();
     NSID.clone_into(&mut model.settings.nsid);
+    // Rows are about what is written; what is left out is the business of the rows about limits.
+    model.settings.limits.max_amplification = 0.0;
 }
 
 /// The whole model.

@@ -1,0 +1,156 @@
+//! How long a reply may be for the sake of others: whole, truncated, or not at all.
+
+use core::arch::asm;
+
+use aya_ebpf::{helpers::bpf_ktime_get_coarse_ns, maps::lpm_trie::Key};
+use responder_common::{
+    counters::Counter,
+    layout::PerCpu,
+    limit::{self, LINES, Line, Rate, Table, Verdict, WAYS},
+    reply::Shape,
+    select::Answer,
+    switches::Switches,
+};
+
+use crate::{headers::Headers, lookup::KernelWorld, maps, packet::Scratch};
+
+/// Octets of a reply that says nothing but TC.
+const EMPTY: usize = 0;
+
+/// Notes how many octets a reply to this query may have, before anybody forgets how long it is. Returns the switches of
+/// this packet.
+#[inline(always)]
+pub fn measure(world: &KernelWorld, headers: &Headers, cpu: &mut PerCpu) -> Switches {
+    // SAFETY: an aligned word that its writer stores whole.
+    let switches = Switches(unsafe { (&raw const world.control.switches).read_volatile() });
+    cpu.room = switches.room(headers.dns_len, false) as u64;
+    switches
+}
+
+/// Octets that the reply may have: [`EMPTY`] for a query over the limit whose turn it is to slip. Err: no reply.
+/// `exempt`: the client has shown that the address is its own, by a valid cookie.
+#[inline(always)]
+pub fn room(
+    world: &KernelWorld,
+    switches: Switches,
+    headers: &Headers,
+    cpu: &PerCpu,
+    exempt: bool,
+) -> Result<usize, Counter> {
+    // SAFETY: a live word; volatile, for the compiler knows what was stored and the checker of paths must not.
+    let measured = unsafe { (&raw const cpu.room).read_volatile() } as usize;
+    let mut room = if exempt { usize::MAX } else { measured };
+    if switches.interval() != 0 && !exempt {
+        match ask(world, headers, switches) {
+            Verdict::Answer => {}
+            Verdict::Slip => room = EMPTY,
+            Verdict::Nothing => return Err(Counter::DropLimited),
+        }
+    }
+    Ok(world.scratch.forget(room))
+}
+
+/// A shape of which the checker of paths knows nothing.
+#[inline(always)]
+pub fn forget(shape: Shape, scratch: Scratch) -> Shape {
+    Shape {
+        len: scratch.forget(shape.len),
+        count: scratch.forget(shape.count as usize) as u32,
+        truncated: scratch.forget(usize::from(shape.truncated)) & 1 == 1,
+    }
+}
+
+/// The counter of a reply of this shape.
+#[inline(always)]
+pub fn counter(answer: &Answer<'_>, shape: Shape, room: usize) -> Counter {
+    match (shape.truncated, room) {
+        (false, _) => answer.counter(),
+        (true, EMPTY) => Counter::AnswerSlip,
+        (true, _) => Counter::AnswerTruncated,
+    }
+}
+
+#[inline(always)]
+fn ask(world: &KernelWorld, headers: &Headers, switches: Switches) -> Verdict {
+    let headers = headers.forget(world.scratch);
+    if switches.has_allowed() && is_allowed(&headers) {
+        return Verdict::Answer;
+    }
+    // SAFETY: a helper without arguments. The clock of a tick is fine enough for what lasts a second.
+    let now = limit::time(unsafe { bpf_ktime_get_coarse_ns() });
+    let prefix = limit::prefix(headers.client());
+    let rate = Rate::each(switches.interval());
+    let buckets = Buckets(world.scratch);
+    // A table without lines cannot be; then nobody is limited.
+    limit::ask(&buckets, world.control.key(), prefix, now, rate, switches.slip()).unwrap_or(Verdict::Answer)
+}
+
+#[inline(always)]
+fn is_allowed(headers: &Headers) -> bool {
+    // IPv4 addresses stand in the map as mapped ones (RFC 4291 2.5.5.2). Without a branch, in memory order.
+    let v4 = (headers.is_ipv6 as u64).wrapping_sub(1);
+    let mapped = 0xffff_0000 | (headers.source[0] << 32);
+    let address = [headers.source[0] & !v4, (mapped & v4) | headers.source[1]];
+    maps::ALLOWED.get(Key::new(128, address)).is_some()
+}
+
+/// The table that both lanes share.
+struct Buckets(Scratch);
+
+impl Table for Buckets {
+    type Line = *mut Line;
+
+    #[inline(always)]
+    fn lines(&self) -> u32 {
+        LINES
+    }
+
+    #[inline(always)]
+    fn line(&self, index: u32) -> Option<*mut Line> {
+        maps::LIMITS.get_ptr_mut(index)
+    }
+
+    #[inline(always)]
+    fn load(&self, line: *mut Line, way: usize) -> u64 {
+        // SAFETY: the kernel checked the index of the line, and the mask keeps the way inside.
+        unsafe { line.cast::<u64>().add(way & (WAYS - 1)).read_volatile() }
+    }
+
+    #[inline(always)]
+    fn swap(&self, line: *mut Line, way: usize, old: u64, new: u64) -> bool {
+        let found: u64;
+        // SAFETY:
+        // - the word is one of the line's, as in `load`, and aligned;
+        // - the one instruction (Linux 5.12) reads and changes that word alone; r0 is its operand by definition.
+        unsafe {
+            asm!(
+                "r0 = cmpxchg_64({0} + 0, r0, {1})",
+                in(reg) line.cast::<u64>().add(way & (WAYS - 1)),
+                in(reg) new,
+                inout("r0") old => found,
+                options(nostack)
+            );
+        }
+        found == old
+    }
+
+    #[inline(always)]
+    fn count(&self, line: *mut Line, way: usize) -> u64 {
+        let mut number: u64 = 1;
+        // SAFETY: as in `swap`; the counts stand behind the words.
+        unsafe {
+            asm!(
+                "{1} = atomic_fetch_add((u64 *)({0} + 0), {1})",
+                in(reg) line.cast::<u64>().add(WAYS + (way & (WAYS - 1))),
+                inout(reg) number,
+                options(nostack)
+            );
+        }
+        number
+    }
+
+    #[inline(always)]
+    fn forget(&self, value: usize) -> usize {
+        self.0.forget(value)
+    }
+}
