@@ -16,11 +16,6 @@ impl Engine {
     /// Looks at the interfaces: addresses and links are followed, and the program is put back where it is missing.
     pub(super) fn follow_interfaces(&mut self) {
         let settings = self.plan.compiled.model.settings.clone();
-        self.absent = settings
-            .listen
-            .iter()
-            .filter_map(|address| Some(format!("listen.addresses: {address}: {}", host::plight(*address)?)))
-            .collect();
         let all = match interface::all() {
             Ok(all) => all,
             Err(error) => {
@@ -29,6 +24,11 @@ impl Engine {
                 return;
             }
         };
+        self.absent = settings
+            .listen
+            .iter()
+            .filter_map(|address| Some(format!("listen.addresses: {address}: {}", host::plight(*address)?)))
+            .collect();
         if self.writer.is_kernel() {
             // First, so that the program compares with what is there when it is attached.
             self.follow_addresses(&settings, &all);

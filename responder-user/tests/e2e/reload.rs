@@ -264,6 +264,7 @@ fn from_an_address_to_the_wildcard_and_back_without_a_lost_query() {
         daemon.reload().expect("another address of ours");
         assert_eq!(dns::ask(&six, "s1.example.com", A).answers, 1);
         dns::exchange_tcp(&bed, "10.53.0.1:53", &dns::query(1, "s1.example.com", A));
+        thread::sleep(Duration::from_millis(50));
     }
     let totals = load.stop();
     totals.assert_clean(500, "wildcard");
