@@ -44,7 +44,7 @@ counters! {
     PassShort = "xdp_pass_short",
     /// Passed: neither IPv4 nor IPv6.
     PassNotIp = "xdp_pass_not_ip",
-    /// Passed: more than one VLAN tag.
+    /// Passed: more than two VLAN tags.
     PassVlan = "xdp_pass_vlan",
     /// Passed: the destination MAC is not this interface's.
     PassMac = "xdp_pass_mac",

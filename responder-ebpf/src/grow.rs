@@ -12,8 +12,8 @@ use responder_common::{
 
 use crate::packet::{Frame, Scratch};
 
-/// Octets of the longest headers and question that are kept: Ethernet with a tag, IPv6, UDP, DNS header, question.
-const KEPT_MOST: usize = 18 + 40 + 8 + 12 + FAST_NAME + 4;
+/// Octets of the longest headers and question that are kept: Ethernet with two tags, IPv6, UDP, DNS header, question.
+const KEPT_MOST: usize = 22 + 40 + 8 + 12 + FAST_NAME + 4;
 
 /// Changes the length of the frame by `change` octets. The first `kept` octets keep their place from the beginning.
 ///

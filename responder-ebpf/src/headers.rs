@@ -1,4 +1,4 @@
-//! Ethernet, one VLAN tag at most, IPv4 or IPv6, UDP: is this a query to us, and where is its message?
+//! Ethernet, two VLAN tags at most, IPv4 or IPv6, UDP: is this a query to us, and where is its message?
 //!
 //! Lengths come from IP and UDP, never from the frame, which may be padded (design section 4).
 
@@ -35,6 +35,9 @@ pub struct Headers {
 }
 
 impl Headers {
+    /// Of no packet.
+    pub const NONE: Self = Self { ip_at: 0, udp_at: 0, dns_len: 0, is_ipv6: 0, source: [0; 2] };
+
     /// Offset of the DNS message.
     #[inline(always)]
     pub fn dns_at(&self) -> usize {
@@ -68,17 +71,23 @@ impl Headers {
 
 /// Reads the headers. Err: why the packet is not for us.
 #[inline(always)]
-pub fn parse(frame: &Frame, control: &Control, ifindex: u32) -> Result<Headers, Counter> {
+pub fn parse(frame: &Frame, control: &Control, ifindex: u32, scratch: Scratch) -> Result<Headers, Counter> {
     let ethernet = frame.window::<14>(0).ok_or(Counter::PassShort)?;
     let mac = ethernet.get::<u64>(0) & 0xffff_ffff_ffff;
     let mut ethertype = ethernet.get::<u16>(12);
     let mut ip_at = 14;
     if ethertype == VLAN || ethertype == QINQ {
         ethertype = frame.get::<u16>(16).ok_or(Counter::PassShort)?;
-        if ethertype == VLAN || ethertype == QINQ {
-            return Err(Counter::PassVlan);
-        }
         ip_at = 18;
+        if ethertype == VLAN || ethertype == QINQ {
+            ethertype = frame.get::<u16>(20).ok_or(Counter::PassShort)?;
+            if ethertype == VLAN || ethertype == QINQ {
+                return Err(Counter::PassVlan);
+            }
+            ip_at = 22;
+        }
+        // One way through the headers of tagged frames for the checker of paths.
+        ip_at = scratch.forget(ip_at) & 0x1f;
     }
     let (headers, port) = match ethertype {
         IPV4 => ipv4(frame, control, ip_at)?,

@@ -62,7 +62,7 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
     let frame = Frame::of(ctx);
     // SAFETY: the context is valid while the program runs; the kernel rewrites this access to its own field.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
-    let headers = headers::parse(&frame, world.control, ifindex)?;
+    let headers = headers::parse(&frame, world.control, ifindex, scratch)?;
     if is_stale(world.control, cpu) {
         return Err(Counter::PassStale.into());
     }

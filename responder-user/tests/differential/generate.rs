@@ -116,6 +116,9 @@ impl Generator<'_> {
         if self.random.once_in(4) {
             let protocol = *self.random.pick(&[0x8100, 0x88a8]);
             query = query.tag(protocol, self.random.next() as u16);
+            if self.random.once_in(3) {
+                query = query.tag(0x8100, self.random.next() as u16);
+            }
         }
         if self.random.once_in(2) {
             let payload = *self.random.pick(&[0, 511, 512, 1232, 4096, 65535]);

@@ -43,12 +43,18 @@ pub fn rows() -> Vec<Row> {
         row("a tag over IPv6 stays", six().tag(0x8100, 7), v6()),
         row("802.1ad over IPv6 stays", six().tag(0x88a8, 7), v6()),
         row("a tagged query with OPT is answered", one().tag(0x8100, 7).opt(1232), v4()),
-        row("two tags pass", one().tag(0x8100, 1).tag(0x8100, 2), pass(Counter::PassVlan)),
-        row("two tags of 802.1ad pass", one().tag(0x88a8, 1).tag(0x88a8, 2), pass(Counter::PassVlan)),
-        row("802.1ad around 802.1Q passes", one().tag(0x88a8, 1).tag(0x8100, 2), pass(Counter::PassVlan)),
-        row("802.1Q around 802.1ad passes", one().tag(0x8100, 1).tag(0x88a8, 2), pass(Counter::PassVlan)),
-        row("two tags over IPv6 pass", six().tag(0x8100, 1).tag(0x8100, 2), pass(Counter::PassVlan)),
+        row("two tags stay in the reply", one().tag(0x8100, 1).tag(0x8100, 2), v4()),
+        row("two tags of 802.1ad stay", one().tag(0x88a8, 1).tag(0x88a8, 2), v4()),
+        row("802.1ad around 802.1Q stays", one().tag(0x88a8, 0xffff).tag(0x8100, 0), v4()),
+        row("802.1Q around 802.1ad stays", one().tag(0x8100, 1).tag(0x88a8, 2).opt(1232), v4()),
+        row("two tags over IPv6 stay", six().tag(0x88a8, 1).tag(0x8100, 2).opt(1232), v6()),
         row("three tags pass", one().tag(0x8100, 1).tag(0x8100, 2).tag(0x8100, 3), pass(Counter::PassVlan)),
+        row(
+            "three tags over IPv6 pass",
+            six().tag(0x88a8, 1).tag(0x8100, 2).tag(0x8100, 3),
+            pass(Counter::PassVlan),
+        ),
+        row("0x9100 behind a tag is no tag", one().tag(0x8100, 1).tag(0x9100, 1), pass(Counter::PassNotIp)),
         row("0x9100 is no tag", one().tag(0x9100, 1), pass(Counter::PassNotIp)),
         row("padding of zeros is not part of the message", one().padded(100, 0), v4()),
         row("padding of ones is not part of the message", one().padded(100, 0xff), v4()),
@@ -133,6 +139,15 @@ pub fn rows() -> Vec<Row> {
         rows.push(row(
             &format!("a frame that ends {place} passes"),
             six().cut(len),
+            pass(Counter::PassShort),
+        ));
+    }
+    for (len, place) in
+        [(20, "inside the second tag"), (21, "inside the type behind two tags"), (22, "behind two tags")]
+    {
+        rows.push(row(
+            &format!("a frame that ends {place} passes"),
+            one().tag(0x88a8, 1).tag(0x8100, 1).cut(len),
             pass(Counter::PassShort),
         ));
     }

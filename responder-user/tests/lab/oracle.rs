@@ -59,8 +59,8 @@ pub fn headers(frame: &[u8]) -> Fate {
 
 fn read_headers(frame: &[u8]) -> Option<Fate> {
     let mut ip = 14;
-    if matches!(n16(frame, 12)?, 0x8100 | 0x88a8) {
-        ip = 18;
+    while ip < 22 && matches!(n16(frame, ip - 2)?, 0x8100 | 0x88a8) {
+        ip += 4;
     }
     let (udp, payload, source, destination): (usize, usize, IpAddr, IpAddr) = match n16(frame, ip - 2)? {
         0x0800 => {
