@@ -80,7 +80,7 @@ impl Scene {
         let model = timed(&mut times.config, || config::parse(&text, Path::new("/bench.toml")))?.model;
         let settings = model.settings.clone();
         let compiled = timed(&mut times.compile, || {
-            Compiled::of(Arc::new(model), &|_| StaticTypes::default(), &|_| None)
+            Compiled::of(Arc::new(model), &|_| StaticTypes::default(), &|_| None, &|_| None)
         })?;
         let (writer, _) = timed(&mut times.open, || Writer::open(&settings, &compiled, Arc::new(|| ())))?;
         let snapshot = Snapshot::all_up(&compiled.model);

@@ -35,6 +35,8 @@ counters! {
     AnswerSlip = "xdp_answer_slip",
     /// Dropped: a query of a client network over its limit.
     DropLimited = "xdp_drop_limited",
+    /// Answered in XDP: NXDOMAIN, with the SOA.
+    AnswerNxdomain = "xdp_answer_nxdomain",
     /// Dropped: a response from a well-known UDP service port.
     DropServicePort = "xdp_drop_service_port",
     /// Dropped: the frame that was made for the reply had no room for it, which cannot be. A fault of ours; raise an
@@ -147,7 +149,12 @@ impl Counter {
     pub const fn is_answer(self) -> bool {
         matches!(
             self,
-            Self::AnswerA | Self::AnswerAaaa | Self::AnswerNodata | Self::AnswerTruncated | Self::AnswerSlip
+            Self::AnswerA
+                | Self::AnswerAaaa
+                | Self::AnswerNodata
+                | Self::AnswerNxdomain
+                | Self::AnswerTruncated
+                | Self::AnswerSlip
         )
     }
 

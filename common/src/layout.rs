@@ -72,6 +72,10 @@ pub const NAME_ECS_AND_SOURCE: u8 = 64;
 /// [`NameEntry::flags`]: classes differ by policies alone, which never look at ECS.
 pub const NAME_SOURCE_ALONE: u8 = 128;
 
+/// [`NameEntry::more`]: no GSLB name but one that zone data have, or that lies above one: a worker answers it. It stands
+/// in the table so that it is told from names that do not exist.
+pub const NAME_ZONE_DATA: u8 = 1;
+
 /// A name that we answer for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
@@ -88,8 +92,8 @@ pub struct NameEntry {
     pub apex_at: u8,
     /// NAME_… bits.
     pub flags: u8,
-    /// Zero.
-    pub reserved: u8,
+    /// NAME_… bits of [`Self::more`].
+    pub more: u8,
     /// The first octets of the folded name, zero-padded.
     pub name: [u64; NEAR_WORDS],
 }
@@ -180,8 +184,11 @@ pub struct Soa {
     pub mname: [u64; SOA_WORDS],
     /// Labels of rname, likewise.
     pub rname: [u64; SOA_WORDS],
+    /// 1: every name of the zone is in the table, and no other name has answers: what is not there does not exist. Set
+    /// after the last name was put in, cleared before the first is taken out.
+    pub complete: u64,
     /// Zero.
-    pub tail: [u64; 4],
+    pub tail: [u64; 3],
 }
 
 /// A listening IPv6 address.
@@ -262,7 +269,12 @@ pub struct PerCpu {
     pub counters: [u64; counters::SLOTS],
     /// Room for a query while it is answered: the stack of the program is too small for it.
     pub query: [u64; QUERY_WORDS],
+    /// Room for the end of a name that does not exist.
+    pub end: [u64; END_WORDS],
 }
+
+/// Words of [`PerCpu::end`].
+pub const END_WORDS: usize = 16;
 
 /// Words of [`PerCpu::query`].
 pub const QUERY_WORDS: usize = 32;
@@ -287,7 +299,8 @@ const _: () = {
     assert!(size_of::<AnswerSet>().is_multiple_of(64));
     assert!(size_of::<Soa>().is_multiple_of(64));
     assert!(size_of::<Control>().is_multiple_of(64));
-    assert!(size_of::<PerCpu>() == 32 + 8 * counters::SLOTS + 8 * QUERY_WORDS);
+    assert!(size_of::<PerCpu>() == 32 + 8 * counters::SLOTS + 8 * (QUERY_WORDS + END_WORDS));
+    assert!(size_of::<crate::name::FoldedName<FAST_NAME_WORDS>>() <= 8 * END_WORDS);
     assert!(size_of::<crate::parse::Query<FAST_NAME_WORDS>>() <= 8 * QUERY_WORDS);
     // On the line that every packet reads for the key of the hash.
     assert!(core::mem::offset_of!(Control, switches) < 64);

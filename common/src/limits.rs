@@ -15,6 +15,9 @@ pub const FAST_NAME_WORDS: usize = 13;
 /// Longest name of the XDP program, root label included.
 pub const FAST_NAME: usize = FAST_NAME_WORDS * 8;
 
+/// Ends of a name that are looked for as the apex of a complete zone; deeper names are answered by a worker.
+pub const MAX_ENDS: usize = 6;
+
 /// Options of one OPT record that are walked; longer lists go to a worker.
 pub const MAX_OPTIONS: usize = 8;
 

@@ -1,6 +1,7 @@
 //! Three steps from a name to an answer: name -> entry, (owner, type, class) -> reference, reference -> answer set.
 
 use crate::{
+    checksum::Sum,
     class,
     client::Client,
     cookie::{self, Secrets},
@@ -13,10 +14,11 @@ use crate::{
         NameTail, PROBES, REFERENCE_NONE, REFERENCE_WORKER, SLOT_BITS, SLOT_MASK, TAIL_WORDS, WAYS,
         reference_slot,
     },
+    limits::{HEADER, MAX_ENDS},
     name::{FoldedName, HashKey},
     parse::Query,
     select::{Answer, Kind, Selection},
-    wire::rtype,
+    wire::{Source, rtype},
 };
 
 /// The maps, wherever they are. None: the index is out of range, which is a fault of the writer.
@@ -48,6 +50,8 @@ pub trait World {
     fn set(&self, slot: u32) -> Option<&AnswerSet>;
     /// A start of authority.
     fn soa(&self, slot: u32) -> Option<&Soa>;
+    /// [`Soa::complete`], as it is now.
+    fn is_complete(&self, slot: u32) -> bool;
     /// An element of the IPv4 class table.
     fn class_direct(&self, element: u32) -> Option<u64>;
     /// An element of the split /24s.
@@ -309,7 +313,11 @@ pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
     let places = u32::from(set.ring_len);
     let turn = if places > 1 { world.turn(index, places).ok_or(Counter::PassBroken)? } else { 0 };
     let selection = Selection::of(set, turn);
-    Ok(Answer { entry, kind: Kind::Addresses { selection, ttl: entry.ttls[side], is_aaaa: side == 1 } })
+    Ok(Answer {
+        apex_at: entry.apex_at,
+        zone: entry.soa,
+        kind: Kind::Addresses { selection, ttl: entry.ttls[side], is_aaaa: side == 1 },
+    })
 }
 
 /// True for types that only a worker knows.
@@ -328,19 +336,68 @@ fn no_data<'w, M: World, const SOA: usize>(
     if soa.mname_len as usize > SOA * 8 || soa.rname_len as usize > SOA * 8 {
         return Err(Counter::PassLarge);
     }
-    Ok(Answer { entry, kind: Kind::NoData { soa, generation: world.generation() } })
+    let kind = Kind::Negative { soa, generation: world.generation(), no_name: false };
+    Ok(Answer { apex_at: entry.apex_at, zone: entry.soa, kind })
+}
+
+/// The zone of a name that is not in the table, where that means that it does not exist (RFC 8020, RFC 2308 2.1): offset of
+/// its apex inside the name, and slot of its SOA. The labels of the name are proven.
+///
+/// The ends of the name are looked for, longest first: the first one that is an apex is the closest zone. `name` is room
+/// for them.
+#[inline(always)]
+pub fn zone_without<M: World, S: Source + ?Sized, const W: usize>(
+    world: &M,
+    source: &S,
+    name: &mut FoldedName<W>,
+) -> Option<(u8, u32)> {
+    let mut at = HEADER;
+    for _ in 0..MAX_ENDS {
+        let label = source.u8_at(at)? as usize;
+        if label == 0 {
+            return None;
+        }
+        at = source.forget(at + 1 + label) & 0xff;
+        name.scan_into(source, at, world.control().key(), &mut Sum::default())?;
+        name.len = source.forget(name.len);
+        let Ok(entry) = find(world, name) else { continue };
+        if entry.flags & NAME_APEX != 0 {
+            return world.is_complete(entry.soa).then_some(((at - HEADER) as u8, entry.soa));
+        }
+    }
+    None
+}
+
+/// The answer to a name that does not exist in a zone.
+#[inline(always)]
+pub fn no_name<M: World, const SOA: usize>(world: &M, apex_at: u8, zone: u32) -> Result<Answer<'_>, Counter> {
+    let soa = world.soa(zone).ok_or(Counter::PassBroken)?;
+    if soa.mname_len as usize > SOA * 8 || soa.rname_len as usize > SOA * 8 {
+        return Err(Counter::PassLarge);
+    }
+    Ok(Answer { apex_at, zone, kind: Kind::Negative { soa, generation: world.generation(), no_name: true } })
 }
 
 /// The whole way from a query to its answer.
 #[inline(always)]
 pub fn answer<'w, M: World, const W: usize, const GIVE: usize, const SOA: usize>(
     world: &'w M,
+    source: &(impl Source + ?Sized),
     query: &mut Query<W>,
     client: Client,
 ) -> Result<Answer<'w>, Counter> {
-    let entry = find(world, &query.name)?;
+    let found = find(world, &query.name);
     settle_options(world, &client, &mut query.edns, &mut query.options)?;
-    answer_for::<M, GIVE, SOA>(world, entry, query.qtype, client, &mut query.edns, &mut query.options)
+    match found {
+        Ok(entry) => {
+            answer_for::<M, GIVE, SOA>(world, entry, query.qtype, client, &mut query.edns, &mut query.options)
+        }
+        Err(found) => {
+            query.edns = query.edns.without_subnet();
+            let (apex_at, zone) = zone_without(world, source, &mut query.name.clone()).ok_or(found)?;
+            no_name::<M, SOA>(world, apex_at, zone)
+        }
+    }
 }
 
 /// Places where a name may stand: `(bucket, way)` in the order of the search.

@@ -7,7 +7,7 @@ use crate::{
     limits::HEADER,
     parse::Query,
     select::{self, Answer, Kind, Selection},
-    wire::{CLASS_IN, Sink, flags, rtype},
+    wire::{CLASS_IN, Sink, flags, rcode, rtype},
 };
 
 /// Octets of an A record whose owner is a pointer.
@@ -43,7 +43,9 @@ pub fn shape<const W: usize>(query: &Query<W>, answer: &Answer<'_>, nsid: &Nsid)
             let count = selection.set.give as u32;
             Shape { len: base + count as usize * record_len(is_aaaa), count, truncated: false }
         }
-        Kind::NoData { soa, .. } => Shape { len: base + 12 + soa_data_len(soa), count: 0, truncated: false },
+        Kind::Negative { soa, .. } => {
+            Shape { len: base + 12 + soa_data_len(soa), count: 0, truncated: false }
+        }
     }
 }
 
@@ -92,8 +94,9 @@ pub fn write<K: Sink + ?Sized, const W: usize, const GIVE: usize, const SOA: usi
     shape: Shape,
 ) -> Option<Sum> {
     let mut sum = query.question_sum;
-    let has_soa = matches!(answer.kind, Kind::NoData { .. }) && !shape.truncated;
-    header(sink, query, shape, has_soa, &mut sum)?;
+    let has_soa = matches!(answer.kind, Kind::Negative { .. }) && !shape.truncated;
+    let no_name = matches!(answer.kind, Kind::Negative { no_name: true, .. });
+    header(sink, query, shape, has_soa, no_name, &mut sum)?;
     let mut at = query.question_end;
     match answer.kind {
         Kind::Addresses { selection, ttl, is_aaaa } => {
@@ -103,10 +106,10 @@ pub fn write<K: Sink + ?Sized, const W: usize, const GIVE: usize, const SOA: usi
                 at = records_a::<K, GIVE>(sink, at, &selection, ttl, shape.count, &mut sum)?;
             }
         }
-        Kind::NoData { soa, generation } if has_soa => {
-            at = record_soa::<K, SOA>(sink, at, answer.entry.apex_at, soa, generation, &mut sum)?;
+        Kind::Negative { soa, generation, .. } if has_soa => {
+            at = record_soa::<K, SOA>(sink, at, answer.apex_at, soa, generation, &mut sum)?;
         }
-        Kind::NoData { .. } => {}
+        Kind::Negative { .. } => {}
     }
     if query.edns.is_present() {
         edns::write(sink, at, query.edns, &query.options, nsid, 0, &mut sum)?;
@@ -120,10 +123,12 @@ fn header<K: Sink + ?Sized, const W: usize>(
     query: &Query<W>,
     shape: Shape,
     has_soa: bool,
+    no_name: bool,
     sum: &mut Sum,
 ) -> Option<()> {
+    let rcode = (no_name as u16 * rcode::NXDOMAIN) << flags::RCODE_SHIFT;
     let kept = (query.head >> 16) as u16 & (flags::RD | flags::CD);
-    let reply_flags = kept | flags::QR | flags::AA | if shape.truncated { flags::TC } else { 0 };
+    let reply_flags = kept | rcode | flags::QR | flags::AA | if shape.truncated { flags::TC } else { 0 };
     let low = u64::from(query.head & 0xffff)
         | (u64::from(reply_flags) << 16)
         | (u64::from(1_u16.to_be()) << 32)

@@ -2,15 +2,17 @@
 
 use crate::{
     counters::Counter,
-    layout::{AnswerSet, NameEntry, Soa},
+    layout::{AnswerSet, Soa},
     limits::{MAX_POOL, MAX_RING},
 };
 
 /// An answer for one query.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'w> {
-    /// The name.
-    pub entry: &'w NameEntry,
+    /// Offset of the apex inside the name.
+    pub apex_at: u8,
+    /// Slot of the zone's SOA.
+    pub zone: u32,
     /// What is said.
     pub kind: Kind<'w>,
 }
@@ -22,7 +24,8 @@ impl Answer<'_> {
         match self.kind {
             Kind::Addresses { is_aaaa: false, .. } => Counter::AnswerA,
             Kind::Addresses { is_aaaa: true, .. } => Counter::AnswerAaaa,
-            Kind::NoData { .. } => Counter::AnswerNodata,
+            Kind::Negative { no_name: false, .. } => Counter::AnswerNodata,
+            Kind::Negative { no_name: true, .. } => Counter::AnswerNxdomain,
         }
     }
 }
@@ -39,12 +42,14 @@ pub enum Kind<'w> {
         /// AAAA, else A.
         is_aaaa: bool,
     },
-    /// NOERROR without records, with the SOA (RFC 2308 2.2).
-    NoData {
+    /// No records, with the SOA (RFC 2308 2).
+    Negative {
         /// The zone.
         soa: &'w Soa,
         /// Lower half: the serial, unless it is fixed.
         generation: u64,
+        /// NXDOMAIN, else NOERROR.
+        no_name: bool,
     },
 }
 

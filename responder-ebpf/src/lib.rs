@@ -13,6 +13,8 @@ pub mod headers;
 
 pub mod lookup;
 
+pub mod absent;
+
 pub mod limit;
 
 pub mod grow;

@@ -102,6 +102,13 @@ impl World for KernelWorld {
     }
 
     #[inline(always)]
+    fn is_complete(&self, slot: u32) -> bool {
+        let Some(soa) = maps::SOAS.get_ptr(slot) else { return false };
+        // SAFETY: the kernel checked the index; the word is aligned, and its writer stores it whole.
+        unsafe { (&raw const (*soa).complete).read_volatile() == 1 }
+    }
+
+    #[inline(always)]
     fn class_direct(&self, element: u32) -> Option<u64> {
         word!(maps::CLASS4, element)
     }

@@ -25,7 +25,7 @@ use responder_common::{
     reply,
 };
 use responder_ebpf::{
-    grow, headers, limit,
+    absent, grow, headers, limit,
     lookup::KernelWorld,
     maps,
     packet::{Frame, Scratch},
@@ -72,27 +72,40 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
     let query = room(cpu);
     let found = parse::scan_into(&message, world.control.key(), query)
         .and_then(|()| lookup::find(&world, &query.name));
+    let mut zone = (0, 0);
     let entry = match found {
-        Ok(entry) => entry,
+        Ok(entry) => Some(entry),
         // Only what is behind the header depends on the name.
         Err(found) if found.is_of_header() => return Err(found.into()),
         Err(found) => {
             // Unknown to the verifier, which would follow the labels for each reason by itself.
+            let is_unknown = found == Counter::PassUnknownName;
             let found = Slot(scratch.forget(found.slot()));
-            return Err(parse::prove(&message, query).err().map_or(found, Slot::from));
+            parse::prove(&message, query)?;
+            if !is_unknown {
+                return Err(found);
+            }
+            zone = absent::zone_of(ctx, &headers).ok_or(found)?;
+            None
         }
     };
     let client = headers.client();
     let (edns, options) = (&mut query.edns, &mut query.options);
     lookup::settle_options(&world, &client, edns, options)?;
-    let answer = lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(
-        &world,
-        entry,
-        query.qtype,
-        client,
-        edns,
-        options,
-    )?;
+    let answer = match entry {
+        Some(entry) => lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(
+            &world,
+            entry,
+            query.qtype,
+            client,
+            edns,
+            options,
+        )?,
+        None => {
+            *edns = edns.without_subnet();
+            lookup::no_name::<_, FAST_SOA_WORDS>(&world, zone.0, zone.1)?
+        }
+    };
     let room = limit::room(&world, switches, &headers, cpu, query.edns.has_valid_cookie())?;
     let headers = headers.forget(scratch);
     let nsid = &world.control.nsid;

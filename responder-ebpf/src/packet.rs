@@ -154,6 +154,16 @@ impl Scratch {
         Self(unsafe { (&raw const cpu.scratch).read_volatile() })
     }
 
+    /// The same, without a claim on the rest of the element.
+    ///
+    /// # Safety
+    /// `cpu` is this CPU's element.
+    #[inline(always)]
+    pub unsafe fn of_ptr(cpu: *const PerCpu) -> Self {
+        // SAFETY: a live word, as in `of`.
+        Self(unsafe { (&raw const (*cpu).scratch).read_volatile() })
+    }
+
     /// For programs whose paths need not meet.
     #[inline(always)]
     pub const fn none() -> Self {

@@ -54,6 +54,8 @@ pub struct Compiled {
     pub numbering: Numbering,
     /// All names.
     pub names: Names,
+    /// Slots of zones of which every name is in the table.
+    pub complete: Vec<u32>,
     /// Starts of authority by slot.
     pub soas: Vec<layout::Soa>,
     /// Equal if numbers mean the same: owners, classes, zones.
@@ -65,22 +67,24 @@ pub type Columns = Vec<Option<Box<layout::AnswerSet>>>;
 
 impl Compiled {
     /// Compiles a model. `static_types` says what the zone data has at a name; `soa_of` overrides the SOA of a zone,
-    /// by its index, where a master file brings one.
+    /// by its index, where a master file brings one; `existing` gives all names that a zone has beside GSLB names,
+    /// where names that are not there have no answers.
     pub fn of(
         model: Arc<Model>,
         static_types: &dyn Fn(&DnsName) -> StaticTypes,
         soa_of: &dyn Fn(usize) -> Option<crate::model::zone::Soa>,
+        existing: &dyn Fn(usize) -> Option<Vec<DnsName>>,
     ) -> Result<Self, CompileError> {
         let owners = Owners::of(&model);
         let classes = Classes::of(&model)?;
         let numbering = Numbering::of(&model, &owners, &classes)?;
-        let names = Names::of(&model, &owners, &numbering, static_types);
+        let (names, complete) = Names::of(&model, &owners, &numbering, static_types, existing);
         let mut soas = vec![soa::own_apex(true), soa::own_apex(false)];
         for (i, zone) in model.zones.iter().enumerate() {
             soas.push(soa::soa(&zone.apex, &soa_of(i).unwrap_or_else(|| zone.soa.clone())));
         }
         let fingerprint = fingerprint(&model, &owners, &classes, &numbering, &soas);
-        Ok(Self { model, owners, classes: Arc::new(classes), numbering, names, soas, fingerprint })
+        Ok(Self { model, owners, classes: Arc::new(classes), numbering, names, complete, soas, fingerprint })
     }
 
     /// Decides all columns of one owner and type, each decision once.

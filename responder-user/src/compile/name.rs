@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use bytemuck::Zeroable;
 use responder_common::{
     layout::{
-        NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NameEntry, REFERENCE_NONE,
-        REFERENCE_WORKER,
+        NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NAME_ZONE_DATA, NameEntry,
+        REFERENCE_NONE, REFERENCE_WORKER,
     },
     limits::FAST_NAME,
 };
@@ -48,7 +48,8 @@ impl Names {
         owners: &Owners,
         numbering: &Numbering,
         static_types: &dyn Fn(&DnsName) -> StaticTypes,
-    ) -> Self {
+        existing: &dyn Fn(usize) -> Option<Vec<DnsName>>,
+    ) -> (Self, Vec<u32>) {
         let zones: HashMap<&[u8], usize> =
             model.zones.iter().enumerate().map(|(i, zone)| (zone.apex.wire(), i)).collect();
         let mut order: Vec<usize> = (0..model.domains.len()).collect();
@@ -73,7 +74,34 @@ impl Names {
             let list = if name.wire().len() <= FAST_NAME { &mut out.fast } else { &mut out.long };
             list.push((name.clone(), entry));
         }
-        out
+        let complete = out.complete(model, existing, &zones);
+        (out, complete)
+    }
+
+    /// Adds what else exists in zones of which all names are known and short enough; returns the slots of these zones.
+    fn complete(
+        &mut self,
+        model: &Model,
+        existing: &dyn Fn(usize) -> Option<Vec<DnsName>>,
+        zones: &HashMap<&[u8], usize>,
+    ) -> Vec<u32> {
+        let has_long = |apex: &DnsName| self.long.iter().any(|(name, _)| name.is_under(apex));
+        let mut more = Vec::new();
+        let mut complete = Vec::new();
+        for (i, zone) in model.zones.iter().enumerate() {
+            let Some(names) = existing(i).filter(|_| !has_long(&zone.apex)) else { continue };
+            complete.push(FIRST_ZONE + i as u32);
+            let all = StaticTypes { a: true, aaaa: true, other: true };
+            more.extend(names.into_iter().map(|name| {
+                let entry = frame(&name, zones, all);
+                (name, NameEntry { more: NAME_ZONE_DATA, ..entry })
+            }));
+        }
+        self.fast.extend(more);
+        // Stable: a GSLB name goes before the same name of zone data. An apex may be a name of the zone above it, too.
+        self.fast.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.fast.dedup_by(|(later, _), (first, _)| later == first);
+        complete
     }
 }
 

@@ -44,8 +44,9 @@ impl Plan {
             aaaa: zones.has_type(name, RecordType::Aaaa.code()),
             other: zones.has_other_types(name),
         };
+        let existing = |zone: usize| zones.existing(&model.zones[zone].apex);
         let soa_of = |zone: usize| Some(zones.zone(&model.zones[zone].apex)?.soa().clone());
-        let compiled = Compiled::of(model.clone(), &static_types, &soa_of)?;
+        let compiled = Compiled::of(model.clone(), &static_types, &soa_of, &existing)?;
         Ok(Self { compiled, names, zones, warnings, places })
     }
 

@@ -136,6 +136,7 @@ impl World {
             table.put_name(name.wire(), *entry)?;
         }
         let mut world = Self { table, classes: compiled.classes.clone(), generation };
+        world.complete(&compiled.complete);
         world.set_secrets(surroundings.cookies);
         world.beat();
         Ok(world)
@@ -175,6 +176,7 @@ impl World {
     /// Makes the names equal to the configuration's. Returns how many were put in or changed, and taken out.
     pub fn reconcile_names(&mut self, compiled: &Compiled) -> Result<(usize, usize), PublishError> {
         let mut put = 0;
+        self.complete(&[]);
         for (name, entry) in &compiled.names.fast {
             put += usize::from(self.table.put_name(name.wire(), *entry)?);
         }
@@ -182,8 +184,19 @@ impl World {
         let is_gone = |wire: &[u8]| names.binary_search_by(|(name, _)| name.wire().cmp(wire)).is_err();
         let gone: Vec<Vec<u8>> = self.table.names().filter(|wire| is_gone(wire)).collect();
         let removed = gone.iter().filter(|wire| self.table.remove_name(wire)).count();
+        self.complete(&compiled.complete);
         self.table.end_batch();
         Ok((put, removed))
+    }
+
+    /// Says which zones are complete; none of the others is.
+    fn complete(&self, zones: &[u32]) {
+        let soas = &self.table.memory().soas;
+        for slot in 0..soas.len() {
+            if let Some(word) = soas.word(slot, offset_of!(Soa, complete) / 8) {
+                word.store(u64::from(zones.contains(&slot)), Ordering::Release);
+            }
+        }
     }
 
     /// Publishes what differs of one owner and type. Returns how many references changed.
@@ -478,16 +491,22 @@ pub struct Aside<'w>(&'w Reader);
 
 impl Aside<'_> {
     /// What the XDP program would do with a query: the counter that it would raise.
-    pub fn verdict(&self, query: &[u8], client: IpAddr) -> Counter {
+    pub fn verdict(&self, query_octets: &[u8], client: IpAddr) -> Counter {
         let client = match client.to_canonical() {
             IpAddr::V4(address) => Client::V4(address.to_bits()),
             IpAddr::V6(address) => Client::V6(address.octets()),
         };
-        let answer =
-            parse::parse::<[u8], FAST_NAME_WORDS>(query, self.0.control.key()).and_then(|mut query| {
-                lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(self, &mut query, client)
-                    .map(|answer| answer.counter())
-            });
+        let answer = parse::parse::<[u8], FAST_NAME_WORDS>(query_octets, self.0.control.key()).and_then(
+            |mut query| {
+                lookup::answer::<_, FAST_NAME_WORDS, FAST_GIVE, FAST_SOA_WORDS>(
+                    self,
+                    query_octets,
+                    &mut query,
+                    client,
+                )
+                .map(|answer| answer.counter())
+            },
+        );
         answer.unwrap_or_else(|reason| reason)
     }
 }
@@ -525,6 +544,10 @@ impl lookup::World for Aside<'_> {
 
     fn soa(&self, slot: u32) -> Option<&Soa> {
         self.0.soa(slot)
+    }
+
+    fn is_complete(&self, slot: u32) -> bool {
+        self.0.is_complete(slot)
     }
 
     fn class_direct(&self, element: u32) -> Option<u64> {
@@ -626,6 +649,13 @@ impl lookup::World for Reader {
 
     fn soa(&self, slot: u32) -> Option<&Soa> {
         self.memory.soas.get(slot)
+    }
+
+    fn is_complete(&self, slot: u32) -> bool {
+        self.memory
+            .soas
+            .word(slot, offset_of!(Soa, complete) / 8)
+            .is_some_and(|word| word.load(Ordering::Acquire) == 1)
     }
 
     fn class_direct(&self, element: u32) -> Option<u64> {

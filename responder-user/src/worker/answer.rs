@@ -13,8 +13,8 @@ use responder_common::{
     client::Client,
     counters::Counter,
     edns::{Edns, Options},
-    layout::NameEntry,
-    limits::{FAST_NAME, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS},
+    layout::{NAME_ZONE_DATA, NameEntry},
+    limits::{FAST_NAME, FAST_NAME_WORDS, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS},
     lookup::{self, World},
     name::FoldedName,
     parse::{self, Query},
@@ -101,7 +101,8 @@ impl Names {
         name: &FoldedName<MAX_NAME_WORDS>,
     ) -> Result<Known<'a>, Counter> {
         match lookup::find(world, name) {
-            Ok(entry) => return Ok(Known::Entry(entry)),
+            Ok(entry) if entry.more & NAME_ZONE_DATA == 0 => return Ok(Known::Entry(entry)),
+            Ok(_) => return Ok(Known::No),
             Err(Counter::PassUnknownName) => {}
             Err(broken) => return Err(broken),
         }
@@ -257,6 +258,16 @@ fn answer<W: World>(
     } else {
         query.edns = query.edns.without_subnet();
     }
+    let mut end = FoldedName::<FAST_NAME_WORDS>::empty();
+    if let Known::No = known
+        && query.qtype != rtype::ANY
+        && query.name.len <= FAST_NAME
+        && lookup::find(world, &query.name).is_err()
+        && let Some((apex_at, zone)) = lookup::zone_without(world, message, &mut end)
+    {
+        let answer = lookup::no_name::<W, SOA_WORDS>(world, apex_at, zone).map_err(|_| rcode::SERVFAIL)?;
+        return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL);
+    }
     // What a truncated reply takes there is always room for.
     let least = query.question_end + query.edns.reply_len(&query.options, &world.control().nsid);
     let limit = limit.max(least).min(out.len());
@@ -280,7 +291,7 @@ fn table<W: World>(
     reply::write::<[u8], MAX_NAME_WORDS, MAX_POOL, SOA_WORDS>(out, query, answer, nsid, shape)?;
     Some(Outcome::Reply {
         len: shape.len,
-        rcode: rcode::NOERROR,
+        rcode: if answer.counter() == Counter::AnswerNxdomain { rcode::NXDOMAIN } else { rcode::NOERROR },
         truncated: shape.truncated,
         origin: Origin::Table,
     })

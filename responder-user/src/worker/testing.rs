@@ -237,6 +237,10 @@ impl World for MemoryWorld {
         self.soas.get(slot as usize)
     }
 
+    fn is_complete(&self, slot: u32) -> bool {
+        self.soas.get(slot as usize).is_some_and(|soa| soa.complete == 1)
+    }
+
     fn class_direct(&self, element: u32) -> Option<u64> {
         Some(self.direct.get(&element).copied().unwrap_or(0))
     }

@@ -98,7 +98,7 @@ impl<W: World> Walk<'_, W> {
                         addresses(target, &selection, ttl, is_aaaa, writer);
                         return Ok(Step::Done(rcode::NOERROR));
                     }
-                    Kind::NoData { soa, .. } => {
+                    Kind::Negative { soa, .. } => {
                         let apex = target.get(usize::from(entry.apex_at)..).unwrap_or_default();
                         self.negative(apex, &Authority::of_table(soa, apex), writer);
                         return Ok(Step::Done(rcode::NOERROR));

@@ -11,7 +11,7 @@ use std::{
 
 use responder_common::{
     layout::{self, SOA_FIXED_SERIAL, SOA_MNAME_IN_ZONE, SOA_RNAME_IN_ZONE},
-    limits::SOA_WORDS,
+    limits::{FAST_NAME, SOA_WORDS},
     wire::rtype,
 };
 
@@ -210,6 +210,22 @@ impl Zones {
             let zone = if (self.depths >> depth) & 1 == 1 { self.by_apex.get(&name[at..]) } else { None };
             (zone.is_some() || (self.own_depths >> depth) & 1 == 1).then_some((at, zone))
         })
+    }
+
+    /// Every name of a configured zone that zone data have or that lies above one, the apex among them. None: names that are
+    /// not there have answers too (wildcards, DNAME, delegations), or one of them is longer than the table holds.
+    pub fn existing(&self, apex: &DnsName) -> Option<Vec<DnsName>> {
+        const DNAME: u16 = 39;
+        let zone = self.zone(apex)?;
+        let covers = |(name, sets): (&Box<[u8]>, &Vec<RrSet>)| {
+            let is_below = **name != *zone.apex();
+            let has = |rtype: u16| sets.iter().any(|set| set.rtype == rtype);
+            name.starts_with(b"\x01*") || has(DNAME) || (is_below && has(rtype::NS)) || name.len() > FAST_NAME
+        };
+        if zone.names.iter().any(covers) {
+            return None;
+        }
+        zone.names.keys().map(|name| DnsName::from_wire(name)).collect()
     }
 
     /// True for a name between a GSLB name that is its own apex and another one above it.

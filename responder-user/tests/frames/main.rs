@@ -9,6 +9,7 @@
 //! | [`question`] | names, types, classes |
 //! | [`edns`] | OPT |
 //! | [`options`] | client subnet, cookie, server identifier |
+//! | [`absent`] | names that do not exist |
 //! | [`answers`] | what is answered |
 //! | [`clients`] | who gets which answer |
 //! | [`limits`] | who gets no answer, or a truncated one |
@@ -19,6 +20,7 @@ mod lab;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod absent;
 mod answers;
 mod clients;
 mod datagram;

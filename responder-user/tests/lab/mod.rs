@@ -35,11 +35,12 @@ use responder_common::{cookie::Secrets, counters::Counter, layout::Interface};
 use responder_user::{
     compile::Compiled,
     decide::{OwnerId, Snapshot},
-    model::{Model, settings::OnExit},
+    model::{DnsName, Model, settings::OnExit},
     publish::{
         world::Surroundings,
         writer::{Writer, surroundings},
     },
+    worker::Zones,
 };
 use run::Runner;
 
@@ -87,12 +88,32 @@ pub fn pin_path(what: &str) -> PathBuf {
 }
 
 impl Lab {
-    /// Loads the object over a world of this model, and publishes the decisions of the snapshot.
-    pub fn open(what: &str, mut model: Model, snapshot: &dyn Fn(&Model) -> Snapshot) -> Self {
+    /// Loads the object over a world of this model, and publishes the decisions of the snapshot. No zone is complete: what
+    /// is not in the table passes.
+    pub fn open(what: &str, model: Model, snapshot: &dyn Fn(&Model) -> Snapshot) -> Self {
+        Self::open_with(what, model, snapshot, &|_, _| None)
+    }
+
+    /// The same, with all names of the configured zones.
+    pub fn open_complete(what: &str, model: Model, snapshot: &dyn Fn(&Model) -> Snapshot) -> Self {
+        Self::open_with(what, model, snapshot, &|model, zone| {
+            let zones = Zones::load(model).expect("zones without files");
+            zones.existing(&model.zones[zone].apex)
+        })
+    }
+
+    fn open_with(
+        what: &str,
+        mut model: Model,
+        snapshot: &dyn Fn(&Model) -> Snapshot,
+        existing: &dyn Fn(&Model, usize) -> Option<Vec<DnsName>>,
+    ) -> Self {
         need_root();
         model.settings.xdp.pin_path = pin_path(what);
         let settings = model.settings.clone();
-        let compiled = Compiled::of(Arc::new(model), &world::static_types, &|_| None)
+        let model = Arc::new(model);
+        let names = |zone: usize| existing(&model, zone);
+        let compiled = Compiled::of(model.clone(), &world::static_types, &|_| None, &names)
             .unwrap_or_else(|error| panic!("{error}"));
         let (mut writer, _) =
             Writer::open(&settings, &compiled, Arc::new(|| ())).unwrap_or_else(|error| panic!("{error}"));
@@ -138,6 +159,12 @@ impl Lab {
             change(&mut around);
         }
         self.writer().world_mut().surround(&around);
+    }
+
+    /// Makes the table's names those of `compiled`.
+    pub fn reconcile(&mut self) {
+        let writer = self.writer.as_mut().expect("open");
+        writer.world_mut().reconcile_names(&self.compiled).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Counters of all CPUs.

@@ -66,7 +66,7 @@ impl Stage {
         model.settings.xdp.mode = XdpMode::Generic;
         model.settings.xdp.pin_path = pin_path("proof");
         let settings = model.settings.clone();
-        let compiled = Compiled::of(Arc::new(model), &|_| StaticTypes::default(), &|_| None)
+        let compiled = Compiled::of(Arc::new(model), &|_| StaticTypes::default(), &|_| None, &|_| None)
             .unwrap_or_else(|error| panic!("{error}"));
         let (names, guests, owners) = (size.names as u32, size.guests as u32, size.owners as u32);
         let sizes = Sizes {
@@ -157,7 +157,7 @@ fn entry(number: u32, owners: u32, version: u32) -> NameEntry {
         name_len: 0,
         apex_at: version as u8,
         flags: 0,
-        reserved: 0,
+        more: 0,
         name: [0; 5],
     }
 }
