@@ -15,6 +15,10 @@ pub mod lookup;
 
 pub mod limit;
 
+pub mod sample;
+
+pub mod tally;
+
 pub mod grow;
 
 pub mod send;

@@ -23,9 +23,10 @@ use responder_common::{
     lookup,
     parse::{self, Query},
     reply,
+    switches::Switches,
 };
 use responder_ebpf::{
-    grow, headers, limit,
+    grow, headers, limit, sample, tally,
     lookup::KernelWorld,
     maps,
     packet::{Frame, Scratch},
@@ -43,7 +44,14 @@ pub fn responder(ctx: XdpContext) -> u32 {
     let Some(cpu) = maps::PER_CPU.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
     // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
     let cpu = unsafe { &mut *cpu };
-    let (slot, verdict) = match answer(&ctx, cpu) {
+    let scratch = Scratch::of(cpu);
+    let Some(world) = KernelWorld::open(scratch) else { return xdp_action::XDP_PASS };
+    let switches = world.switches();
+    if switches.times() {
+        tally::begin(cpu);
+    }
+    let switches = world.forget_switches(switches);
+    let (slot, verdict) = match answer(&ctx, cpu, &world, switches) {
         Ok(slot) => (slot, xdp_action::XDP_TX),
         // Nothing was written yet where an answer of the program fails, so a pass passes the packet as it came.
         Err(slot) if slot.is_drop() => (slot, xdp_action::XDP_DROP),
@@ -52,13 +60,26 @@ pub fn responder(ctx: XdpContext) -> u32 {
     #[cfg(feature = "log")]
     aya_log_ebpf::debug!(&ctx, "counter {}: verdict {}", slot.0, verdict);
     cpu.counters[slot.0 & (counters::SLOTS - 1)] += 1;
+    if verdict == xdp_action::XDP_TX {
+        tally::answer(cpu);
+    }
+    if switches.samples() {
+        sample::outcome(&ctx, cpu, slot, verdict == xdp_action::XDP_TX);
+    }
+    if switches.times() {
+        tally::end(cpu);
+    }
     verdict
 }
 
 #[inline(always)]
-fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
-    let scratch = Scratch::of(cpu);
-    let world = KernelWorld::open(scratch).ok_or(Counter::PassBroken)?;
+fn answer(
+    ctx: &XdpContext,
+    cpu: &mut PerCpu,
+    world: &KernelWorld,
+    switches: Switches,
+) -> Result<Slot, Slot> {
+    let scratch = world.scratch;
     let frame = Frame::of(ctx);
     // SAFETY: the context is valid while the program runs; the kernel rewrites this access to its own field.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
@@ -67,11 +88,16 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
         return Err(Counter::PassStale.into());
     }
     let headers = headers.forget(scratch);
-    let switches = limit::measure(&world, &headers, cpu);
+    limit::measure(switches, &headers, cpu);
+    let switches = world.forget_switches(switches);
+    if switches.samples() {
+        sample::query(ctx, cpu, &headers, scratch);
+    }
+    let switches = world.forget_switches(switches);
     let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
     let query = room(cpu);
     let found = parse::scan_into(&message, world.control.key(), query)
-        .and_then(|()| lookup::find(&world, &query.name));
+        .and_then(|()| lookup::find(world, &query.name));
     let entry = match found {
         Ok(entry) => entry,
         // Only what is behind the header depends on the name.
@@ -79,26 +105,29 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
         Err(found) => {
             // Unknown to the verifier, which would follow the labels for each reason by itself.
             let found = Slot(scratch.forget(found.slot()));
-            return Err(parse::prove(&message, query).err().map_or(found, Slot::from));
+            let proven = parse::prove(&message, query).err().map_or(found, Slot::from);
+            let slot = Slot(scratch.forget(proven.0));
+            return Err(slot);
         }
     };
     let client = headers.client();
     let (edns, options) = (&mut query.edns, &mut query.options);
-    lookup::settle_options(&world, &client, edns, options)?;
+    lookup::settle_options(world, &client, edns, options)?;
     let answer = lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(
-        &world,
+        world,
         entry,
         query.qtype,
         client,
         edns,
         options,
     )?;
-    let room = limit::room(&world, switches, &headers, cpu, query.edns.has_valid_cookie())?;
+    let room = limit::room(world, switches, &headers, cpu, query.edns.has_valid_cookie())?;
     let headers = headers.forget(scratch);
     let nsid = &world.control.nsid;
     let shape = reply::fit(query, &answer, nsid, room);
     let slot = Slot(scratch.forget(limit::counter(&answer, shape, room).slot()));
     let shape = limit::forget(shape, scratch);
+    tally::note(cpu, &answer, query.qtype);
     let change = (headers.dns_at() + shape.len) as i64 - frame.len() as i64;
     grow::grow(ctx, change as i32, headers.dns_at() + query.question_end, scratch)?;
     let frame = Frame::of(ctx);

@@ -13,6 +13,7 @@
 //! | [`clients`] | who gets which answer |
 //! | [`limits`] | who gets no answer, or a truncated one |
 //! | [`spaces`] | small spaces, exhausted |
+//! | [`watched`] | sampling, timing, counting |
 
 #[path = "../lab/mod.rs"]
 mod lab;
@@ -31,6 +32,7 @@ mod options;
 mod question;
 mod row;
 mod spaces;
+mod watched;
 
 use std::collections::BTreeSet;
 
