@@ -133,6 +133,37 @@ impl Slot {
     }
 }
 
+/// Types that are counted by name; the others are counted together.
+pub const NAMED_TYPES: [(u16, &str); 15] = [
+    (1, "a"),
+    (2, "ns"),
+    (5, "cname"),
+    (6, "soa"),
+    (12, "ptr"),
+    (15, "mx"),
+    (16, "txt"),
+    (28, "aaaa"),
+    (33, "srv"),
+    (35, "naptr"),
+    (43, "ds"),
+    (48, "dnskey"),
+    (64, "svcb"),
+    (65, "https"),
+    (99, "spf"),
+];
+
+/// Places for types of queries.
+pub const TYPES: usize = 128;
+
+/// Places of the histogram of run times.
+pub const LATENCIES: usize = 32;
+
+/// Where a type is counted: small numbers by themselves, all others together.
+#[inline(always)]
+pub const fn type_place(qtype: u16) -> usize {
+    if qtype < TYPES as u16 - 1 { qtype as usize } else { TYPES - 1 }
+}
+
 /// Places in the per-CPU array; more than there are counters, so that new ones do not change the layout.
 pub const SLOTS: usize = 64;
 
@@ -156,6 +187,11 @@ impl Counter {
                 | Self::AnswerTruncated
                 | Self::AnswerSlip
         )
+    }
+
+    /// The response code of the answer that the program gave; None: it gave none.
+    pub const fn rcode(self) -> Option<u16> {
+        if self.is_answer() { Some(crate::wire::rcode::NOERROR) } else { None }
     }
 
     /// True for packets that were passed for their DNS header.

@@ -265,12 +265,30 @@ pub struct PerCpu {
     pub scratch: u64,
     /// Octets that the reply under way may have; kept here, where a program that is checked path by path forgets it.
     pub room: u64,
+    /// What the answer under way is about: slot of the zone's [`Soa`] in the lower half, type above.
+    pub note: u64,
+    /// When this run began, while runs are timed; nanoseconds.
+    pub began: u64,
+    /// Number of the query under way in the stream of samples; 0: it is not told.
+    pub sampled: u64,
+    /// The last such number.
+    pub numbered: u64,
+    /// Queries that were asked for by the filter of samples.
+    pub seen: u64,
+    /// Samples for which the ring buffer had no room.
+    pub lost: u64,
+    /// Zero.
+    pub reserved: [u64; 6],
     /// Indexed by [`counters::Counter::slot`].
     pub counters: [u64; counters::SLOTS],
     /// Room for a query while it is answered: the stack of the program is too small for it.
     pub query: [u64; QUERY_WORDS],
     /// Room for the end of a name that does not exist.
     pub end: [u64; END_WORDS],
+    /// Answers by [`counters::type_place`].
+    pub types: [u64; counters::TYPES],
+    /// Runs that took less than 2^n nanoseconds and no less than half of that; the last place is for all longer ones.
+    pub latency: [u64; counters::LATENCIES],
 }
 
 /// Words of [`PerCpu::end`].
@@ -299,7 +317,10 @@ const _: () = {
     assert!(size_of::<AnswerSet>().is_multiple_of(64));
     assert!(size_of::<Soa>().is_multiple_of(64));
     assert!(size_of::<Control>().is_multiple_of(64));
-    assert!(size_of::<PerCpu>() == 32 + 8 * counters::SLOTS + 8 * (QUERY_WORDS + END_WORDS));
+    assert!(
+        size_of::<PerCpu>()
+            == 128 + 8 * (counters::SLOTS + QUERY_WORDS + END_WORDS + counters::TYPES + counters::LATENCIES)
+    );
     assert!(size_of::<crate::name::FoldedName<FAST_NAME_WORDS>>() <= 8 * END_WORDS);
     assert!(size_of::<crate::parse::Query<FAST_NAME_WORDS>>() <= 8 * QUERY_WORDS);
     // On the line that every packet reads for the key of the hash.

@@ -29,6 +29,7 @@ pub mod lookup;
 pub mod name;
 pub mod parse;
 pub mod reply;
+pub mod sample;
 pub mod select;
 pub mod switches;
 pub mod wire;

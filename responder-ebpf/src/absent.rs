@@ -10,11 +10,29 @@ use crate::{
     packet::{Frame, Scratch},
 };
 
-/// Offset of the apex inside the name that a query asks for, and slot of its zone, if the zone is complete.
-#[inline(always)]
-pub fn zone_of(ctx: &XdpContext, headers: &Headers) -> Option<(u8, u32)> {
-    let packed = zone_alone(ctx.ctx, headers.dns_at() as u64, headers.dns_len as u64);
-    (packed & 1 != 0).then_some(((packed >> 8) as u8, (packed >> 32) as u32))
+/// Where a name does not exist: one number, for the program has little room.
+#[derive(Clone, Copy, Default)]
+pub struct Absent(u64);
+
+impl Absent {
+    /// The zone of the name that a query asks for, if it is complete.
+    #[inline(always)]
+    pub fn of(ctx: &XdpContext, headers: &Headers) -> Option<Self> {
+        let packed = zone_alone(ctx.ctx, headers.dns_at() as u64, headers.dns_len as u64);
+        (packed & 1 != 0).then_some(Self(packed))
+    }
+
+    /// Offset of its apex inside the name.
+    #[inline(always)]
+    pub fn apex_at(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    /// Slot of its SOA.
+    #[inline(always)]
+    pub fn zone(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// A function of its own to the kernel, which checks it once. Numbers come out: 1 if there is a zone, offset of its apex

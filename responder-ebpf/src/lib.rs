@@ -17,6 +17,10 @@ pub mod absent;
 
 pub mod limit;
 
+pub mod sample;
+
+pub mod tally;
+
 pub mod grow;
 
 pub mod send;

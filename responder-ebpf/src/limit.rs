@@ -17,14 +17,10 @@ use crate::{headers::Headers, lookup::KernelWorld, maps, packet::Scratch};
 /// Octets of a reply that says nothing but TC.
 const EMPTY: usize = 0;
 
-/// Notes how many octets a reply to this query may have, before anybody forgets how long it is. Returns the switches of
-/// this packet.
+/// Notes how many octets a reply to this query may have, before anybody forgets how long it is.
 #[inline(always)]
-pub fn measure(world: &KernelWorld, headers: &Headers, cpu: &mut PerCpu) -> Switches {
-    // SAFETY: an aligned word that its writer stores whole.
-    let switches = Switches(unsafe { (&raw const world.control.switches).read_volatile() });
+pub fn measure(switches: Switches, headers: &Headers, cpu: &mut PerCpu) {
     cpu.room = switches.room(headers.dns_len, false) as u64;
-    switches
 }
 
 /// Octets that the reply may have: [`EMPTY`] for a query over the limit whose turn it is to slip. Err: no reply.
@@ -109,11 +105,15 @@ pub extern "C" fn ask_alone(low: u64, high: u64, is_ipv6: u64, switches: u64) ->
 
 #[inline(always)]
 fn is_allowed(headers: &Headers) -> bool {
-    // IPv4 addresses stand in the map as mapped ones (RFC 4291 2.5.5.2). Without a branch, in memory order.
+    maps::ALLOWED.get(Key::new(128, mapped(headers))).is_some()
+}
+
+/// Who asks, in memory order; an IPv4 address as the mapped one (RFC 4291 2.5.5.2). Without a branch.
+#[inline(always)]
+pub fn mapped(headers: &Headers) -> [u64; 2] {
     let v4 = (headers.is_ipv6 as u64).wrapping_sub(1);
     let mapped = 0xffff_0000 | (headers.source[0] << 32);
-    let address = [headers.source[0] & !v4, (mapped & v4) | headers.source[1]];
-    maps::ALLOWED.get(Key::new(128, address)).is_some()
+    [headers.source[0] & !v4, (mapped & v4) | headers.source[1]]
 }
 
 /// The table that both lanes share.

@@ -5,6 +5,7 @@ use responder_common::{
     cookie::Secrets,
     layout::{AnswerSet, Bucket, Class6Key, Control, NameEntry, NameTail, SLOT_BITS, Soa, WAYS},
     lookup::{self, World},
+    switches::Switches,
 };
 
 use crate::{
@@ -29,6 +30,19 @@ impl KernelWorld {
         // - the array has one element of this type for as long as the program is loaded;
         // - words that change are read volatile where they are used.
         Some(Self { control: unsafe { &*control }, scratch })
+    }
+
+    /// What is switched on, for this packet.
+    #[inline(always)]
+    pub fn switches(&self) -> Switches {
+        // SAFETY: an aligned word that its writer stores whole.
+        Switches(unsafe { (&raw const self.control.switches).read_volatile() })
+    }
+
+    /// The same, of which the checker of paths does not remember what was on.
+    #[inline(always)]
+    pub fn forget_switches(&self, switches: Switches) -> Switches {
+        Switches(self.scratch.forget(switches.0 as usize) as u64)
     }
 }
 

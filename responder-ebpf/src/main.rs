@@ -23,13 +23,15 @@ use responder_common::{
     lookup,
     parse::{self, Query},
     reply,
+    switches::Switches,
 };
 use responder_ebpf::{
-    absent, grow, headers, limit,
+    absent::Absent,
+    grow, headers, limit,
     lookup::KernelWorld,
     maps,
     packet::{Frame, Scratch},
-    send,
+    sample, send, tally,
 };
 
 /// Declared to the kernel.
@@ -43,7 +45,14 @@ pub fn responder(ctx: XdpContext) -> u32 {
     let Some(cpu) = maps::PER_CPU.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
     // SAFETY: this CPU's own element; a program is not interrupted by another run of itself on the same CPU.
     let cpu = unsafe { &mut *cpu };
-    let (slot, verdict) = match answer(&ctx, cpu) {
+    let scratch = Scratch::of(cpu);
+    let Some(world) = KernelWorld::open(scratch) else { return xdp_action::XDP_PASS };
+    let switches = world.switches();
+    if switches.times() {
+        tally::begin(cpu);
+    }
+    let switches = world.forget_switches(switches);
+    let (slot, verdict) = match answer(&ctx, cpu, &world, switches) {
         Ok(slot) => (slot, xdp_action::XDP_TX),
         // Nothing was written yet where an answer of the program fails, so a pass passes the packet as it came.
         Err(slot) if slot.is_drop() => (slot, xdp_action::XDP_DROP),
@@ -52,13 +61,21 @@ pub fn responder(ctx: XdpContext) -> u32 {
     #[cfg(feature = "log")]
     aya_log_ebpf::debug!(&ctx, "counter {}: verdict {}", slot.0, verdict);
     cpu.counters[slot.0 & (counters::SLOTS - 1)] += 1;
+    if verdict == xdp_action::XDP_TX {
+        tally::answer(cpu);
+    }
+    if switches.samples() {
+        sample::outcome(&ctx, slot, verdict == xdp_action::XDP_TX);
+    }
+    if switches.times() {
+        tally::end(cpu);
+    }
     verdict
 }
 
 #[inline(always)]
-fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
-    let scratch = Scratch::of(cpu);
-    let world = KernelWorld::open(scratch).ok_or(Counter::PassBroken)?;
+fn answer(ctx: &XdpContext, cpu: &mut PerCpu, world: &KernelWorld, switches: Switches) -> Result<Slot, Slot> {
+    let scratch = world.scratch;
     let frame = Frame::of(ctx);
     // SAFETY: the context is valid while the program runs; the kernel rewrites this access to its own field.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
@@ -67,12 +84,17 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
         return Err(Counter::PassStale.into());
     }
     let headers = headers.forget(scratch);
-    let switches = limit::measure(&world, &headers, cpu);
+    limit::measure(switches, &headers, cpu);
+    let switches = world.forget_switches(switches);
+    if switches.samples() {
+        sample::query(ctx, &headers);
+    }
+    let switches = world.forget_switches(switches);
     let message = frame.message(headers.dns_at(), headers.dns_len, scratch);
     let query = room(cpu);
     let found = parse::scan_into(&message, world.control.key(), query)
-        .and_then(|()| lookup::find(&world, &query.name));
-    let mut zone = (0, 0);
+        .and_then(|()| lookup::find(world, &query.name));
+    let mut zone = Absent::default();
     let entry = match found {
         Ok(entry) => Some(entry),
         // Only what is behind the header depends on the name.
@@ -85,16 +107,16 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
             if !is_unknown {
                 return Err(found);
             }
-            zone = absent::zone_of(ctx, &headers).ok_or(found)?;
+            zone = Absent::of(ctx, &headers).ok_or(found)?;
             None
         }
     };
     let client = headers.client();
     let (edns, options) = (&mut query.edns, &mut query.options);
-    lookup::settle_options(&world, &client, edns, options)?;
+    lookup::settle_options(world, &client, edns, options)?;
     let answer = match entry {
         Some(entry) => lookup::answer_for::<_, FAST_GIVE, FAST_SOA_WORDS>(
-            &world,
+            world,
             entry,
             query.qtype,
             client,
@@ -103,15 +125,16 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu) -> Result<Slot, Slot> {
         )?,
         None => {
             *edns = edns.without_subnet();
-            lookup::no_name::<_, FAST_SOA_WORDS>(&world, zone.0, zone.1)?
+            lookup::no_name::<_, FAST_SOA_WORDS>(world, zone.apex_at(), zone.zone())?
         }
     };
-    let room = limit::room(&world, switches, &headers, cpu, query.edns.has_valid_cookie())?;
+    let room = limit::room(world, switches, &headers, cpu, query.edns.has_valid_cookie())?;
     let headers = headers.forget(scratch);
     let nsid = &world.control.nsid;
     let shape = reply::fit(query, &answer, nsid, room);
     let slot = Slot(scratch.forget(limit::counter(&answer, shape, room).slot()));
     let shape = limit::forget(shape, scratch);
+    tally::note(cpu, &answer, query.qtype);
     let change = (headers.dns_at() + shape.len) as i64 - frame.len() as i64;
     grow::grow(ctx, change as i32, headers.dns_at() + query.question_end, scratch)?;
     let frame = Frame::of(ctx);

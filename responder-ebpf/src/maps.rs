@@ -4,12 +4,13 @@
 
 use aya_ebpf::{
     macros::map,
-    maps::{Array, LpmTrie, PerCpuArray},
+    maps::{Array, LpmTrie, PerCpuArray, RingBuf},
 };
 use responder_common::{
     layout::{AnswerSet, Bucket, Control, NameEntry, NameTail, PerCpu, Soa},
     limit,
     limits::MAX_ALLOWED,
+    sample::{Filter, RING},
 };
 
 /// Mapped into the memory of the daemon; page-aligned by that.
@@ -80,6 +81,18 @@ pub static LIMITS: Array<limit::Line> = Array::with_max_entries(limit::LINES, MM
 /// Prefixes that are never limited, in memory order; IPv4 as mapped addresses.
 #[map]
 pub static ALLOWED: LpmTrie<[u64; 2], u32> = LpmTrie::with_max_entries(MAX_ALLOWED as u32, NO_PREALLOC);
+
+/// Answers by zone.
+#[map]
+pub static ZONES: PerCpuArray<u64> = PerCpuArray::with_max_entries(4, 0);
+
+/// What is told of single packets.
+#[map]
+pub static SAMPLES: RingBuf = RingBuf::with_byte_size(RING, 0);
+
+/// Which packets are told.
+#[map]
+pub static FILTER: Array<Filter> = Array::with_max_entries(1, MMAPABLE);
 
 /// Counters and the staleness check.
 #[map]

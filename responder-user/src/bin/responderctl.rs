@@ -17,6 +17,9 @@ use responder_user::control::{
 };
 use serde_json::Value;
 
+#[path = "responderctl/look.rs"]
+mod look;
+
 /// Why the exit code is 1.
 enum Failure {
     /// To be told.
@@ -68,7 +71,12 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     let mut client = Client::connect(&cli.socket)?;
     match cli.action {
         Action::Events { follow: true, .. } => follow(cli, &mut client, &command),
-        Action::Stats { watch: true } => watch(cli, &mut client, &command),
+        Action::Stats { watch: true, .. } => watch(cli, &mut client, &command),
+        Action::Stats { latency: true, seconds, .. } => look::latency(cli, &mut client, seconds),
+        Action::Stats { top: Some(most), seconds, .. } => {
+            look::top(cli, &mut client, &command, most, seconds)
+        }
+        Action::Capture { .. } => look::capture(cli, &mut client, &command),
         _ => once(cli, &mut client, &command),
     }
 }
@@ -117,7 +125,8 @@ fn text(action: &Action, value: &Value) -> String {
             value.as_array().into_iter().flatten().map(|e| render::event(style, e)).collect()
         }
         Action::Stats { .. } => render::stats(style, value),
-        Action::Enable { .. }
+        Action::Capture { .. }
+        | Action::Enable { .. }
         | Action::Disable { .. }
         | Action::Force { .. }
         | Action::Reload
@@ -134,6 +143,7 @@ fn follow(cli: &Cli, client: &mut Client, command: &Command) -> Result<(), Failu
     loop {
         match client.news()? {
             News::Missed(count) => eprintln!("responderctl: {}", render::missed(count)),
+            News::Sample(_) | News::End(_) => {}
             News::Event(event) => {
                 let value = serde_json::to_value(event).map_err(|e| Failure::say(&e))?;
                 let line = match cli.output {

@@ -4,9 +4,11 @@ use std::{net::IpAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use ipnet::IpNet;
 
 use super::{
     Command, EventKind,
+    capture::Wanted,
     command::{ForceKind, ForceState, Question, ShowKind, SwitchKind},
     render,
 };
@@ -125,6 +127,39 @@ pub enum Action {
         /// Rates per second, every second, until interrupted
         #[arg(short, long)]
         watch: bool,
+        /// The names that are asked for most, from a sample of the queries to the XDP program
+        #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20", conflicts_with = "watch")]
+        top: Option<usize>,
+        /// How long runs of the XDP program take: a histogram
+        #[arg(long, conflicts_with_all = ["watch", "top"])]
+        latency: bool,
+        /// How long --top and --latency look
+        #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+        seconds: u64,
+        /// Of the queries, for --top
+        #[arg(long, value_name = "1/N", default_value = "1/16", value_parser = share)]
+        sample: u64,
+    },
+    /// Packets of the XDP program, which tcpdump does not see: queries to us, and its answers
+    Capture {
+        /// To a file that tcpdump and tshark read; else one line each
+        #[arg(long, value_name = "FILE.pcap")]
+        write: Option<PathBuf>,
+        /// Queries for this name alone
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Of clients in this prefix alone
+        #[arg(long, value_name = "PREFIX", value_parser = prefix)]
+        client: Option<IpNet>,
+        /// One of so many queries
+        #[arg(long, value_name = "1/N", default_value = "1/1", value_parser = share)]
+        sample: u64,
+        /// Ends after so many queries
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+        /// Ends after so many seconds
+        #[arg(long, value_name = "S")]
+        seconds: Option<u64>,
     },
     /// Print completions for a shell
     Completions {
@@ -151,8 +186,30 @@ impl Action {
                 let last = last.or((!follow).then_some(100));
                 Command::Events { follow, kind, last }
             }
+            Self::Stats { top: Some(_), sample, .. } => {
+                Command::Capture(Wanted { name: None, client: None, every: sample, answers: false })
+            }
+            Self::Stats { latency: true, seconds, .. } => Command::Latency { seconds: Some(seconds) },
             Self::Stats { .. } => Command::Stats,
+            Self::Capture { name, client, sample, .. } => {
+                Command::Capture(Wanted { name, client, every: sample, answers: true })
+            }
             Self::Check { .. } | Self::Completions { .. } => return None,
         })
     }
+}
+
+/// One in so many: `1/16`, or `16`.
+fn share(text: &str) -> Result<u64, String> {
+    let number = text.strip_prefix("1/").unwrap_or(text);
+    match number.parse() {
+        Ok(every @ 1..) => Ok(every),
+        _ => Err("allowed is 1/N, with N from 1".to_owned()),
+    }
+}
+
+/// A prefix, or one address.
+fn prefix(text: &str) -> Result<IpNet, String> {
+    let alone = text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or(alone).map_err(|_| "allowed is a prefix, such as 10.0.0.0/8".to_owned())
 }

@@ -4,12 +4,17 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use serde_json::Value;
 
-use super::{Command, Event, Refusal, command::Reply};
+use super::{
+    Command, Event, Refusal,
+    capture::{Sample, Wanted},
+    command::Reply,
+};
 
 /// How long a command may take. Only a daemon that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -66,8 +71,12 @@ fn hint(error: &io::Error) -> &'static str {
 pub enum News {
     /// Something happened.
     Event(Event),
-    /// So many events were missed.
+    /// A packet.
+    Sample(Arc<Sample>),
+    /// So many events or samples were missed.
     Missed(u64),
+    /// The last reply of a capture.
+    End(Value),
 }
 
 /// A connection.
@@ -75,6 +84,8 @@ pub enum News {
 pub struct Client {
     path: PathBuf,
     read: BufReader<UnixStream>,
+    /// A line that has not ended when the wait was over.
+    begun: Vec<u8>,
 }
 
 impl Client {
@@ -83,7 +94,7 @@ impl Client {
         let unreachable = |source| ClientError::Unreachable { path: path.to_owned(), source };
         let stream = UnixStream::connect(path).map_err(unreachable)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(unreachable)?;
-        Ok(Self { path: path.to_owned(), read: BufReader::new(stream) })
+        Ok(Self { path: path.to_owned(), read: BufReader::new(stream), begun: Vec::new() })
     }
 
     /// Sends a command and waits for its result.
@@ -102,13 +113,33 @@ impl Client {
         self.send(command, None)
     }
 
+    /// Sends `capture`; [`Self::news`] then waits for each packet.
+    pub fn capture(&mut self, wanted: &Wanted) -> Result<Value, ClientError> {
+        let value = self.call(&Command::Capture(wanted.clone()))?;
+        self.wait(None)?;
+        Ok(value)
+    }
+
+    /// Ends a capture: what is under way still comes, then [`News::End`].
+    pub fn end_capture(&mut self) -> Result<(), ClientError> {
+        self.wait(Some(PATIENCE))?;
+        self.read.get_mut().write_all(b"\n").map_err(|error| self.broken(&error))
+    }
+
+    /// How long [`Self::news`] waits; None: for ever. A wait that is over is [`ClientError::Silent`].
+    pub fn wait(&mut self, patience: Option<Duration>) -> Result<(), ClientError> {
+        let set = self.read.get_ref().set_read_timeout(patience);
+        set.map_err(|_| ClientError::HungUp(self.path.clone()))
+    }
+
     /// The next event.
     pub fn news(&mut self) -> Result<News, ClientError> {
         match self.receive()? {
             Reply::Event(event) => Ok(News::Event(event)),
             Reply::Missed(count) => Ok(News::Missed(count)),
             Reply::Error(refusal) => Err(refusal.into()),
-            other @ Reply::Ok(_) => Err(self.garbled(&format!("{other:?}"))),
+            Reply::Sample(sample) => Ok(News::Sample(sample)),
+            Reply::Ok(value) => Ok(News::End(value)),
         }
     }
 
@@ -125,13 +156,14 @@ impl Client {
     }
 
     fn receive(&mut self) -> Result<Reply, ClientError> {
-        let mut line = Vec::new();
-        let read = self.read.read_until(b'\n', &mut line);
-        match read {
-            Err(e) => Err(self.broken(&e)),
-            Ok(_) if !line.ends_with(b"\n") => Err(ClientError::HungUp(self.path.clone())),
-            Ok(_) => serde_json::from_slice(&line).map_err(|e| self.garbled(&e.to_string())),
+        if let Err(error) = self.read.read_until(b'\n', &mut self.begun) {
+            return Err(self.broken(&error));
         }
+        let line = std::mem::take(&mut self.begun);
+        if !line.ends_with(b"\n") {
+            return Err(ClientError::HungUp(self.path.clone()));
+        }
+        serde_json::from_slice(&line).map_err(|e| self.garbled(&e.to_string()))
     }
 
     fn broken(&self, error: &io::Error) -> ClientError {

@@ -1,6 +1,6 @@
 //! The commands, as they stand in the lines of the control socket.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,16 @@ pub enum Command {
     },
     /// All counters.
     Stats,
+    /// Times runs of the program for so many seconds; None: only what was found so far.
+    Latency {
+        /// 1 to 3600.
+        #[serde(default)]
+        seconds: Option<u64>,
+    },
+    /// Tells of single packets until the client says anything.
+    Capture(super::capture::Wanted),
+    /// The end of that. The server sends it when its client is gone.
+    CaptureEnd,
 }
 
 /// What `explain` is asked.
@@ -227,7 +237,9 @@ pub enum Reply {
     Error(Refusal),
     /// An event, to a follower.
     Event(Event),
-    /// So many events did not reach this follower, because it read too slowly.
+    /// A packet, to whoever captures.
+    Sample(Arc<super::capture::Sample>),
+    /// So many events or samples did not reach this follower, because it read too slowly.
     Missed(u64),
 }
 

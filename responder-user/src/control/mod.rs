@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`command`] | the commands, as JSON lines on the socket |
 //! | [`events`] | what happened, numbered, for `events` and its followers |
+//! | [`capture`] | single packets of the packet path |
 //! | [`rate`] | queries per second |
 //! | [`index`] | finds the bindings of a name among a million |
 //! | [`target`] | from the name that an operator typed to the object |
@@ -36,14 +37,18 @@
 //! | `check` | file, errors, warnings |
 //! | `events` | a list of {id, time, kind, object, text, fields} |
 //! | `stats` | one number for each counter |
+//! | `latency` | nanoseconds_below_power_of_two: place n counts the timed runs below 2^n ns |
+//! | `capture` | interfaces, then `sample` lines, then lost |
 //!
 //! States are "up", "down", "undecided" and for administration "enabled", "disabled".
 //!
 //! # Protocol
 //!
 //! One JSON object a line. The client sends a [`Command`] and reads one [`command::Reply`]; after `events` with
-//! `follow` it reads `event` and `missed` lines until it hangs up.
+//! `follow` it reads `event` and `missed` lines until it hangs up. After `capture` it reads a reply, `sample` and `missed`
+//! lines until it sends anything, and a last reply.
 
+pub mod capture;
 pub mod cli;
 pub mod client;
 pub mod command;

@@ -26,12 +26,20 @@ use tokio::{
         UnixListener, UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
-    sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError, mpsc, oneshot},
+    sync::{
+        Notify, OwnedSemaphorePermit, Semaphore,
+        broadcast::{
+            Receiver,
+            error::{RecvError, TryRecvError},
+        },
+        mpsc, oneshot,
+    },
     time::timeout,
 };
 
 use super::{
     Command, Event, Refusal,
+    capture::{Sample, SampleFeed},
     command::{MAX_REQUEST, Reply},
     events::Feed,
 };
@@ -151,11 +159,17 @@ impl Server {
     }
 
     /// Serves until the future is dropped, which removes the socket. Needs a tokio runtime with I/O and time.
-    pub async fn run(self, requests: mpsc::Sender<Request>, feed: Feed) -> io::Result<()> {
+    pub async fn run(
+        self,
+        requests: mpsc::Sender<Request>,
+        feed: Feed,
+        samples: SampleFeed,
+    ) -> io::Result<()> {
         let listener = UnixListener::from_std(self.listener.try_clone()?)?;
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let followers = Arc::new(Semaphore::new(FOLLOWERS));
-        let engine = Engine { requests, feed, followers, silent: Arc::default() };
+        let capture = Arc::new(Semaphore::new(1));
+        let engine = Engine { requests, feed, samples, followers, capture, silent: Arc::default() };
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
@@ -251,7 +265,10 @@ fn line(reply: &Reply) -> Vec<u8> {
 struct Engine {
     requests: mpsc::Sender<Request>,
     feed: Feed,
+    samples: SampleFeed,
     followers: Arc<Semaphore>,
+    /// There is one ring buffer with one filter.
+    capture: Arc<Semaphore>,
     silent: Arc<Silent>,
 }
 
@@ -363,6 +380,7 @@ impl Engine {
                     let past = Command::Events { follow: false, kind, last: last.or(Some(BACKLOG)) };
                     return self.follow(uid, past, read, write).await;
                 }
+                Ok(command @ Command::Capture(_)) => return self.capture(uid, command, read, write).await,
                 Ok(command) => {
                     let reply = self.ask(command, uid).await.map_or_else(Reply::Error, Reply::Ok);
                     send(write, &reply).await?;
@@ -374,6 +392,33 @@ impl Engine {
             }
             seat = Silent::enter(&self.silent, true);
         }
+    }
+
+    /// Tells of packets until the client says anything or hangs up.
+    async fn capture(
+        &self,
+        uid: Option<u32>,
+        command: Command,
+        read: &mut BufReader<OwnedReadHalf>,
+        write: &mut OwnedWriteHalf,
+    ) -> io::Result<()> {
+        let Ok(_place) = Arc::clone(&self.capture).try_acquire_owned() else {
+            let refusal = Refusal::new("somebody captures already; there is one ring buffer with one filter");
+            return send(write, &Reply::Error(refusal)).await;
+        };
+        let mut coming = self.samples.subscribe();
+        let started = match self.ask(command, uid).await {
+            Ok(started) => started,
+            Err(refusal) => return send(write, &Reply::Error(refusal)).await,
+        };
+        let told = async {
+            send(write, &Reply::Ok(started)).await?;
+            tell(&mut coming, read, write).await
+        };
+        let told = told.await;
+        let last = self.ask(Command::CaptureEnd, uid).await.map_or_else(Reply::Error, Reply::Ok);
+        told?;
+        send(write, &last).await
     }
 
     async fn ask(&self, command: Command, uid: Option<u32>) -> Result<Value, Refusal> {
@@ -424,6 +469,39 @@ impl Engine {
     }
 }
 
+/// Samples as they come, many to a write. Ends when the client says anything.
+async fn tell(
+    coming: &mut Receiver<Arc<Sample>>,
+    read: &mut BufReader<OwnedReadHalf>,
+    write: &mut OwnedWriteHalf,
+) -> io::Result<()> {
+    let mut heard = [0; 64];
+    let mut lines = Vec::new();
+    loop {
+        let first = tokio::select! {
+            sample = coming.recv() => sample,
+            heard = read.read(&mut heard) => {
+                // Whoever hangs up wants no last reply, and gets none for it goes nowhere.
+                return heard.map(|_| ());
+            }
+        };
+        lines.clear();
+        match first {
+            Ok(sample) => lines.extend(line(&Reply::Sample(sample))),
+            Err(RecvError::Lagged(missed)) => lines.extend(line(&Reply::Missed(missed))),
+            Err(RecvError::Closed) => return Ok(()),
+        }
+        while lines.len() < MAX_REQUEST {
+            match coming.try_recv() {
+                Ok(sample) => lines.extend(line(&Reply::Sample(sample))),
+                Err(TryRecvError::Lagged(missed)) => lines.extend(line(&Reply::Missed(missed))),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        timeout(WRITE, write.write_all(&lines)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+    }
+}
+
 async fn next(read: &mut BufReader<OwnedReadHalf>) -> io::Result<Input> {
     let mut out = Vec::new();
     (&mut *read).take(MAX_REQUEST as u64).read_until(b'\n', &mut out).await?;
@@ -458,7 +536,8 @@ mod tests {
         let path = folder.path().join("s");
         let (requests, mut inbox) = mpsc::channel::<Request>(1);
         let events = Events::default();
-        let serving = tokio::spawn(Server::bind(&path).unwrap().run(requests, events.feed()));
+        let serving =
+            tokio::spawn(Server::bind(&path).unwrap().run(requests, events.feed(), SampleFeed::default()));
         tokio::spawn(async move {
             while let Some(request) = inbox.recv().await {
                 let _ = request.reply.send(Ok(Value::Array(Vec::new())));

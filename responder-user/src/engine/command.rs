@@ -36,6 +36,9 @@ impl Engine {
             Command::Events { kind, last, .. } => Ok(self.events.to_value(*kind, *last)),
             Command::Status => self.viewed(|view| Ok(view::status(view))),
             Command::Stats => self.viewed(|view| Ok(view::stats(view))),
+            Command::Latency { seconds } => self.latency(*seconds),
+            Command::Capture(wanted) => self.capture(wanted),
+            Command::CaptureEnd => Ok(self.end_capture()),
             Command::Show { kind, name } => self.viewed(|view| show::show(view, *kind, name.as_deref())),
             Command::Explain(question) => {
                 let served = self.served.load_full();
@@ -134,6 +137,7 @@ impl Engine {
             .iter()
             .map(|c| (c.name().to_owned(), xdp.get(c.slot()).copied().unwrap_or(0)))
             .collect();
+        out.extend(self.kinds());
         out.extend(self.workers.counters().into_iter().map(|(name, value)| (name.to_owned(), value)));
         let checks = self.scheduler.stats();
         let publish = [

@@ -16,6 +16,7 @@ mod host;
 mod publish;
 mod reload;
 mod start;
+mod visibility;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -187,6 +188,7 @@ pub struct Engine {
     secrets_read: Instant,
     is_ready: bool,
     is_attached: bool,
+    watching: visibility::Watching,
 }
 
 impl Engine {
@@ -254,6 +256,7 @@ impl Engine {
             self.watch = Watch::open().ok();
         }
         self.follow_interfaces();
+        self.end_timing();
         self.dirty.append(&mut self.failed);
         if !self.is_ready && self.started.elapsed() >= self.plan.compiled.model.settings.warm_up {
             self.end_warm_up();

@@ -172,8 +172,10 @@ impl Engine {
         let (send_requests, requests) = mpsc::channel(64);
         let events = Events::default();
         let feed = events.feed();
+        let watching = super::visibility::Watching::default();
+        let samples = watching.feed.clone();
         tokio::spawn(async move {
-            if let Err(error) = server.run(send_requests, feed).await {
+            if let Err(error) = server.run(send_requests, feed, samples).await {
                 tracing::error!(%error, "the control socket is gone");
             }
         });
@@ -215,6 +217,7 @@ impl Engine {
             secrets_read: started,
             is_ready: false,
             is_attached: false,
+            watching,
         };
         engine.say_start(start);
         Ok(engine)

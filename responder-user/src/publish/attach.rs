@@ -20,13 +20,17 @@ use aya::{
 };
 use aya_log::EbpfLogger;
 use ipnet::IpNet;
-use responder_common::layout::PerCpu;
+use responder_common::{
+    counters::{LATENCIES, TYPES},
+    layout::PerCpu,
+    sample::Filter,
+};
 
 use super::{
     PublishError,
     interface::{self, AttachedMode},
     offload,
-    pin::{Pins, SHARED_MAP, WORLD_MAPS, pins_of, remove_file},
+    pin::{Pins, SHARED_MAPS, WORLD_MAPS, pins_of, remove_file},
     region::Region,
     table::{Memory, Sizes},
 };
@@ -38,6 +42,9 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/re
 /// Name of the program in the object and in the kernel.
 pub const PROGRAM: &str = "responder";
 
+/// The map of the counters.
+const COUNTERS: &str = "PER_CPU";
+
 /// The program over the maps of one world.
 pub struct Program {
     ebpf: Ebpf,
@@ -47,6 +54,19 @@ pub struct Program {
     is_loaded: bool,
     /// The same program over the same maps, loaded and pinned by a former daemon: nothing has to be verified again.
     kept: Option<u32>,
+}
+
+/// What the program counts beside its verdicts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Answers by [`responder_common::counters::type_place`].
+    pub types: Vec<u64>,
+    /// Answers by slot of the zone's SOA.
+    pub zones: Vec<u64>,
+    /// Runs that were timed: place n is for less than 2^n nanoseconds.
+    pub latency: Vec<u64>,
+    /// Samples for which there was no room.
+    pub lost: u64,
 }
 
 /// What one CPU counted; Pod for the kernel's per-CPU array.
@@ -89,7 +109,9 @@ impl Program {
         for map in WORLD_MAPS {
             loader.map_pin_path(map, pins.map(world, map));
         }
-        loader.map_pin_path(SHARED_MAP, pins.shared());
+        for map in SHARED_MAPS {
+            loader.map_pin_path(map, pins.shared(map));
+        }
         if let Some((sizes, classes)) = fresh {
             loader
                 .map_max_entries("BUCKETS", sizes.buckets)
@@ -99,6 +121,7 @@ impl Program {
                 .map_max_entries("TURNS", sizes.references)
                 .map_max_entries("ANSWERS", sizes.answers)
                 .map_max_entries("SOAS", sizes.soas)
+                .map_max_entries("ZONES", sizes.soas)
                 .map_max_entries("CLASS4", sizes.class4)
                 .map_max_entries("CLASS4_SPLIT", sizes.class4_split)
                 .map_max_entries("CLASS6", classes.v6.len().max(1) as u32)
@@ -215,11 +238,47 @@ impl Program {
     pub fn counters(&self) -> Result<Vec<u64>, PublishError> {
         let failed = |e: aya::maps::MapError| PublishError::Program(format!("map PER_CPU: {}", chain(&e)));
         let map =
-            self.ebpf.map(SHARED_MAP).ok_or_else(|| PublishError::Program("no map PER_CPU".to_owned()))?;
+            self.ebpf.map(COUNTERS).ok_or_else(|| PublishError::Program("no map PER_CPU".to_owned()))?;
         let array: PerCpuArray<&MapData, Counted> = PerCpuArray::try_from(map).map_err(failed)?;
         let cpus = array.get(&0, 0).map_err(failed)?;
         let slots = responder_common::counters::SLOTS;
         Ok((0..slots).map(|slot| cpus.iter().map(|cpu| cpu.0.counters[slot]).sum()).collect())
+    }
+
+    /// Everything that the program counts, summed over all CPUs.
+    pub fn tally(&self) -> Result<Tally, PublishError> {
+        let failed = |map: &'static str| {
+            move |e: aya::maps::MapError| PublishError::Program(format!("map {map}: {}", chain(&e)))
+        };
+        let missing = |map: &str| PublishError::Program(format!("no map {map}"));
+        let map = self.ebpf.map(COUNTERS).ok_or_else(|| missing(COUNTERS))?;
+        let array: PerCpuArray<&MapData, Counted> = PerCpuArray::try_from(map).map_err(failed(COUNTERS))?;
+        let cpus = array.get(&0, 0).map_err(failed(COUNTERS))?;
+        let sum = |part: fn(&PerCpu, usize) -> u64, places: usize| -> Vec<u64> {
+            (0..places).map(|place| cpus.iter().map(|cpu| part(&cpu.0, place)).sum()).collect()
+        };
+        let map = self.ebpf.map("ZONES").ok_or_else(|| missing("ZONES"))?;
+        let array: PerCpuArray<&MapData, u64> = PerCpuArray::try_from(map).map_err(failed("ZONES"))?;
+        let zones = (0..array.len()).map(|zone| Ok(array.get(&zone, 0)?.iter().sum()));
+        Ok(Tally {
+            types: sum(|cpu, place| cpu.types[place], TYPES),
+            latency: sum(|cpu, place| cpu.latency[place], LATENCIES),
+            lost: sum(|cpu, _| cpu.lost, 1)[0],
+            zones: zones.collect::<Result<_, _>>().map_err(failed("ZONES"))?,
+        })
+    }
+
+    /// Which packets are told from now on.
+    pub fn filter(&self, filter: &Filter) -> Result<(), PublishError> {
+        let Some(Map::Array(data)) = self.ebpf.map("FILTER") else {
+            return Err(PublishError::Program("no map FILTER".to_owned()));
+        };
+        let region: Region<Filter> = Region::of_map("FILTER", data)?;
+        let words: &[u64] = bytemuck::cast_slice(std::slice::from_ref(filter));
+        for (word, value) in region.words(0).unwrap_or_default().iter().zip(words) {
+            word.store(*value, std::sync::atomic::Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Instructions that the verifier looked at, where the kernel tells.
@@ -349,7 +408,7 @@ fn kept_program(ebpf: &Ebpf, pin: &Path) -> Option<u32> {
         }
         _ => false,
     };
-    (has("CONTROL") && has(SHARED_MAP)).then(|| program.id())
+    (has("CONTROL") && has(COUNTERS)).then(|| program.id())
 }
 
 impl AttachedMode {

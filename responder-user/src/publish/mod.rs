@@ -21,6 +21,7 @@ pub mod pin;
 pub mod region;
 pub mod secrets;
 pub mod table;
+pub mod watch;
 pub mod world;
 pub mod writer;
 

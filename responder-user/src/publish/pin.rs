@@ -1,7 +1,7 @@
 //! Where the kernel objects are pinned, so that they outlive the daemon.
 //!
 //! ```text
-//! <pin_path>/v3/PER_CPU              counters, shared by all worlds
+//! <pin_path>/v3/<MAP>                counters and samples, shared by all worlds
 //! <pin_path>/v3/link-<interface>     removing this file takes the program off the interface
 //! <pin_path>/v3/world-<n>/<MAP>      the maps of one world
 //! <pin_path>/v3/world-<n>/program-*  the program over them, by the hash of the object that it came from
@@ -21,7 +21,7 @@ use responder_common::layout::LAYOUT_VERSION;
 use super::PublishError;
 
 /// Maps of a world.
-pub const WORLD_MAPS: [&str; 16] = [
+pub const WORLD_MAPS: [&str; 17] = [
     "CONTROL",
     "BUCKETS",
     "NAMES",
@@ -38,10 +38,11 @@ pub const WORLD_MAPS: [&str; 16] = [
     "TURNS",
     "LIMITS",
     "ALLOWED",
+    "ZONES",
 ];
 
-/// Map that all worlds share.
-pub const SHARED_MAP: &str = "PER_CPU";
+/// Maps that all worlds share.
+pub const SHARED_MAPS: [&str; 3] = ["PER_CPU", "SAMPLES", "FILTER"];
 
 /// Begins the names of links' pins.
 const LINK_PREFIX: &str = "link-";
@@ -96,9 +97,9 @@ impl Pins {
         self.folder.parent().unwrap_or(&self.folder)
     }
 
-    /// Pin of the counters.
-    pub fn shared(&self) -> PathBuf {
-        self.folder.join(SHARED_MAP)
+    /// Pin of a map that all worlds share.
+    pub fn shared(&self, map: &str) -> PathBuf {
+        self.folder.join(map)
     }
 
     /// Pin of the link on an interface. Interface names may hold dots, which a BPF file system does not take.

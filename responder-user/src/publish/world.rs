@@ -300,6 +300,13 @@ impl World {
         word.store(limits.watched(old.samples(), old.times()).0, Ordering::Release);
     }
 
+    /// Samples packets and times runs, or not; the limits stay.
+    pub fn watch(&mut self, samples: bool, times: bool) {
+        let word = self.word(offset_of!(Control, switches));
+        let limits = Switches(word.load(Ordering::Acquire));
+        word.store(limits.watched(samples, times).0, Ordering::Release);
+    }
+
     /// What client networks may still get, and the key of their places: for the workers, which share it.
     pub fn buckets(&self) -> (Arc<Region<limit::Line>>, HashKey) {
         let memory = self.table.memory();

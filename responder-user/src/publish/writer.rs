@@ -44,14 +44,16 @@ pub enum Start {
 }
 
 /// A world and, in the kernel lane, its program.
-struct Lane {
-    world: World,
-    program: Option<Program>,
+pub(super) struct Lane {
+    pub(super) world: World,
+    pub(super) program: Option<Program>,
 }
 
 /// The one writer.
 pub struct Writer {
-    lane: Lane,
+    pub(super) lane: Lane,
+    /// Packets are sampled, runs are timed.
+    pub(super) watched: (bool, bool),
     attached: Vec<Attached>,
     workers_done: WorkersDone,
     /// Control words of a former daemon's world with other numbers, which answers until ours is attached.
@@ -126,10 +128,19 @@ impl Writer {
         leftover: Leftover,
         held: Option<Held>,
     ) -> Self {
-        Self { lane, attached: Vec::new(), workers_done, old, is_in_force, leftover, held }
+        Self {
+            lane,
+            watched: (false, false),
+            attached: Vec::new(),
+            workers_done,
+            old,
+            is_in_force,
+            leftover,
+            held,
+        }
     }
 
-    fn pins(&self) -> Option<&Pins> {
+    pub(super) fn pins(&self) -> Option<&Pins> {
         self.held.as_ref().map(Held::pins)
     }
 
@@ -270,6 +281,7 @@ impl Writer {
     /// in force again on the interfaces of `before`; meanwhile both answer from a whole plan.
     pub fn flip(&mut self, next: Next, before: &Settings, settings: &Settings) -> Result<(), PublishError> {
         let old = std::mem::replace(&mut self.lane, next.0);
+        self.lane.world.watch(self.watched.0, self.watched.1);
         let result = self.attach(settings);
         if result.is_err() {
             let new = std::mem::replace(&mut self.lane, old);
@@ -300,6 +312,7 @@ impl Writer {
             self.old = self.pins().and_then(leftover::control);
         }
         let waited = std::mem::replace(&mut self.lane, next.0);
+        self.lane.world.watch(self.watched.0, self.watched.1);
         if !self.is_in_force {
             self.discard(&waited);
         }
@@ -514,6 +527,8 @@ fn adopt(
     match world.reconcile_names(compiled) {
         Ok((put, removed)) => {
             program.allow(&settings.limits.allow)?;
+            // Nobody listens to what a former daemon let the program tell.
+            world.watch(false, false);
             world.surround(&surroundings(settings)?);
             Ok(Some((Lane { world, program: Some(program) }, Start::Adopted { put, removed })))
         }

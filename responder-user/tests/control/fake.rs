@@ -13,6 +13,7 @@ use responder_user::{
     control::{
         Command, Done, EventKind, Events, InterfaceStatus, NameIndex, Queries, Rates, Refusal, Request,
         Server, View,
+        capture::SampleFeed,
         command::ForceState,
         explain::{self, Lanes},
         show, target,
@@ -139,6 +140,9 @@ impl World {
                 details: vec!["responder.toml:3:1: unknown key \"servr\"".to_owned(), "second".to_owned()],
             }),
             Command::Events { kind, last, .. } => Ok(self.events.to_value(kind, last)),
+            Command::Latency { .. } => Ok(json!({"nanoseconds_below_power_of_two": [0, 1]})),
+            Command::Capture(_) => Ok(json!({"interfaces": ["gslb0"]})),
+            Command::CaptureEnd => Ok(json!({"lost": 3})),
             Command::Stats => {
                 self.counters[0].1 += 500;
                 Ok(view::stats(&self.view()))
@@ -199,7 +203,7 @@ impl Drop for Daemon {
 async fn engine(server: Server, mut stopped: oneshot::Receiver<()>) {
     let mut world = world();
     let (requests, mut inbox) = mpsc::channel::<Request>(16);
-    let serving = server.run(requests, world.events.feed());
+    let serving = server.run(requests, world.events.feed(), SampleFeed::default());
     let mut serving = std::pin::pin!(serving);
     loop {
         tokio::select! {

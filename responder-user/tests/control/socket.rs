@@ -8,11 +8,12 @@ use std::{
         net::{UnixListener, UnixStream},
     },
     path::Path,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use responder_user::control::{
     Command, Events, Server,
+    capture::{SampleFeed, Wanted},
     client::{Client, ClientError, News},
     command::{MAX_REQUEST, SwitchKind},
     events::LAG,
@@ -211,9 +212,36 @@ fn a_follower_that_does_not_read_is_told_what_it_missed() {
                 missed += n;
                 next += n;
             }
+            other => panic!("{other:?}"),
         }
     }
     assert!(missed > 0 && missed < count, "{missed} of {count}");
+}
+
+#[test]
+fn one_captures_at_a_time_and_the_next_one_after_it() {
+    let daemon = Daemon::start();
+    let wanted = Wanted { name: None, client: None, every: 1, answers: true };
+    let mut first = Client::connect(daemon.socket()).unwrap();
+    assert_eq!(first.capture(&wanted).unwrap(), serde_json::json!({"interfaces": ["gslb0"]}));
+    let mut second = Client::connect(daemon.socket()).unwrap();
+    let refusal = second.capture(&wanted).unwrap_err().to_string();
+    assert!(refusal.contains("somebody captures already"), "{refusal}");
+    first.wait(Some(Duration::from_millis(50))).unwrap();
+    assert!(matches!(first.news(), Err(ClientError::Silent(..))), "nothing is told");
+    first.end_capture().unwrap();
+    assert_eq!(first.news().unwrap(), News::End(serde_json::json!({"lost": 3})));
+    // One that hangs up makes room as well.
+    for _ in 0..2 {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        loop {
+            let mut next = Client::connect(daemon.socket()).unwrap();
+            if next.capture(&wanted).is_ok() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "the place is not given back");
+        }
+    }
 }
 
 #[test]
@@ -231,7 +259,7 @@ fn a_daemon_that_stops_says_so() {
     let mut events = Events::default();
     events.record(noon(), responder_user::control::EventKind::Attach, "x", "y", serde_json::Map::new());
     runtime.block_on(async {
-        let serving = server.run(requests, events.feed());
+        let serving = server.run(requests, events.feed(), SampleFeed::default());
         let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
     });
     assert_eq!(thread.join().unwrap(), "responderd is stopping");

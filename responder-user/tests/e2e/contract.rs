@@ -283,7 +283,7 @@ fn events_are_followed_as_they_come() {
             responder_user::control::client::News::Event(event) => {
                 seen.push((event.kind.name(), event.object.clone()));
             }
-            responder_user::control::client::News::Missed(count) => panic!("{count} missed"),
+            other => panic!("{other:?}"),
         }
     }
     assert!(seen.contains(&("state", "service p1".to_owned())), "{seen:?}");

@@ -187,6 +187,11 @@ impl Daemon {
         }
     }
 
+    /// Where the control socket is.
+    pub fn socket_path(&self) -> &Path {
+        &self.socket
+    }
+
     /// A connection to the control socket.
     pub fn client(&self) -> Client {
         Client::connect(&self.socket).expect("the control socket")

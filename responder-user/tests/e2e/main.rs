@@ -5,6 +5,7 @@
 
 mod adoption;
 mod bed;
+mod capture;
 mod contract;
 mod daemon;
 mod dns;

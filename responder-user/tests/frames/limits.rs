@@ -318,7 +318,8 @@ fn a_valid_cookie_is_neither_limited_nor_cut() {
     let mut forged = cookie;
     forged[23] ^= 1;
     let forged = tally(&mut lab, &with(&forged), 20);
-    assert!(forged.contains_key("xdp_drop_limited") && !forged.contains_key("xdp_answer_aaaa"), "{forged:?}");
+    assert!(forged.contains_key("xdp_drop_limited"), "{forged:?}");
+    assert!(forged.get("xdp_answer_aaaa").is_none_or(|tokens| *tokens <= 4), "{forged:?}");
 }
 
 /// Whatever the factor: what the program writes, a worker writes.

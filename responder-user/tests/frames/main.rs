@@ -14,6 +14,7 @@
 //! | [`clients`] | who gets which answer |
 //! | [`limits`] | who gets no answer, or a truncated one |
 //! | [`spaces`] | small spaces, exhausted |
+//! | [`watched`] | sampling, timing, counting |
 
 #[path = "../lab/mod.rs"]
 mod lab;
@@ -33,6 +34,7 @@ mod options;
 mod question;
 mod row;
 mod spaces;
+mod watched;
 
 use std::collections::BTreeSet;
 

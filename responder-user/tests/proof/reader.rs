@@ -9,7 +9,7 @@ use aya::{
     maps::{Array, HashMap, MapData},
     programs::Xdp,
 };
-use responder_user::publish::pin::{Pins, SHARED_MAP, WORLD_MAPS};
+use responder_user::publish::pin::{Pins, SHARED_MAPS, WORLD_MAPS};
 
 use crate::{
     lab::run::{MOST, Runner, Verdict},
@@ -49,7 +49,9 @@ impl Reader {
         for map in WORLD_MAPS {
             loader.map_pin_path(map, pins.map(world, map));
         }
-        loader.map_pin_path(SHARED_MAP, pins.shared());
+        for map in SHARED_MAPS {
+            loader.map_pin_path(map, pins.shared(map));
+        }
         let mut ebpf = loader.load_file(&path).unwrap_or_else(|error| {
             panic!("{}: {error:?}. Build it first: cargo xtask build --ebpf-only", path.display())
         });

@@ -18,7 +18,7 @@ use super::command::{CheckReport, Done};
 pub use explain::explain;
 pub use objects::{columns_help, show};
 pub use status::status;
-pub use stream::{Watch, event, missed, stats};
+pub use stream::{Watch, event, latency, missed, stats, top};
 
 /// Where text goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

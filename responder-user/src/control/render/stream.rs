@@ -31,6 +31,35 @@ pub fn stats(style: Style, value: &Value) -> String {
     table(style, &["COUNTER", "TOTAL"], counters.map(|(name, v)| vec![clean(name), number(v)]).collect())
 }
 
+/// `stats --top`: the names that are asked for most.
+pub fn top(style: Style, rows: &[Value]) -> String {
+    let row = |row: &Value| {
+        let number = |key: &str| row[key].as_f64().unwrap_or(0.0);
+        vec![cell(&row["name"]), format!("{:.1}", number("per_second")), format!("{:.1}", number("percent"))]
+    };
+    table(style, &["NAME", "PER SECOND", "PERCENT"], rows.iter().map(row).collect())
+}
+
+/// `stats --latency`: how many runs took less than each power of two of nanoseconds, and no less than half of it.
+pub fn latency(style: Style, runs: &[u64]) -> String {
+    let all = runs.iter().sum::<u64>().max(1) as f64;
+    let mut below = 0;
+    let mut rows = Vec::new();
+    for (n, count) in runs.iter().enumerate() {
+        below += count;
+        if *count > 0 {
+            let percent = |count: u64| format!("{:.1}", count as f64 * 100.0 / all);
+            rows.push(vec![
+                format!("< {} ns", grouped(1 << n)),
+                grouped(*count),
+                percent(*count),
+                percent(below),
+            ]);
+        }
+    }
+    table(style, &["TIME", "RUNS", "PERCENT", "OF ALL SO FAR"], rows)
+}
+
 /// Turns totals into rates, for `stats --watch`.
 #[derive(Debug, Default)]
 pub struct Watch(Option<(Instant, Value)>);
