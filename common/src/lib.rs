@@ -28,6 +28,7 @@ pub mod load;
 pub mod lookup;
 pub mod name;
 pub mod parse;
+pub mod rendezvous;
 pub mod reply;
 pub mod select;
 pub mod switches;

@@ -25,7 +25,7 @@ mod support;
 use std::{fmt::Write as _, fs, net::IpAddr, path::Path, time::Duration};
 
 use responder_user::{
-    decide::{AddressState, Decision, Give, Member, Outcome, Owner, Snapshot, decide},
+    decide::{AddressState, Decision, Give, Member, Outcome, Owner, Snapshot, decide, policy::name_bits},
     model::{
         Bound, DnsName, Method, Model, RecordType, Rule, ServiceId, VserverId,
         location::{LocationRange, WildcardMatchesAny},
@@ -240,7 +240,8 @@ impl World {
     fn ask(&mut self, verb: &str, name: &str, rtype: &str, client: &str) -> Done {
         let wanted = DnsName::parse(name).map_err(|e| e.to_string())?;
         let domain = self.model.domains.iter().find(|d| d.name == wanted).ok_or("no such domain")?;
-        let owner = Owner { vserver: domain.vserver, backup_ip: domain.backup_ip.clone() };
+        let names = name_bits(&self.model.name_tests, &domain.name).into();
+        let owner = Owner { vserver: domain.vserver, backup_ip: domain.backup_ip.clone(), names };
         let rtype = [RecordType::A, RecordType::Aaaa].into_iter().find(|t| t.name() == rtype);
         let rtype = rtype.ok_or("A or AAAA")?;
         let snapshot = self.snapshot.as_ref().expect("settled");
@@ -295,6 +296,7 @@ fn told(model: &Model, got: &Decision) -> String {
             Give::BestFirst if pool.extras.is_empty() => format!("best of {}", list(&pool.rotate)),
             Give::BestFirst => format!("best of {}; then {}", list(&pool.rotate), list(&pool.extras)),
         },
+        other => format!("{other:?}"),
     };
     let lbrrreason = got.reason.lbrrreason().map_or_else(String::new, |n| format!(" (lbrrreason {n})"));
     let link = &model.vserver(got.link).name;

@@ -37,14 +37,11 @@ pub(super) enum Shape {
     Condition,
     Table(Fields),
     Tables(Fields),
-    /// Names of the user, each with an address or a list of them.
-    AddressesByName,
     /// A table or list that is not looked into yet.
     Anything,
 }
 
-const MINUTE: u64 = 60_000;
-const DAY: u64 = 24 * 60 * MINUTE;
+const DAY: u64 = 24 * 3_600_000;
 
 macro_rules! words {
     ($($word:literal)*) => { Shape::Word(&[$(($word, ())),*]) };
@@ -67,52 +64,6 @@ pub(super) const METRICS: Fields = &[("listen", Shape::SocketAddress)];
 
 /// `location.files`
 pub(super) const LOCATION_FILE: Fields = &[("path", Shape::Text), ("format", words!("netscaler" "mmdb"))];
-
-/// Of `[[monitor]]`: what a load monitor asks.
-pub(super) const LOAD: Fields =
-    &[("source", words!("snmp" "http-json" "prometheus" "push")), ("metrics", Shape::Tables(METRIC))];
-
-const METRIC: Fields = &[
-    ("name", Shape::Name),
-    ("oid", Shape::Text),
-    ("threshold", Shape::Integer(0, u32::MAX as i64)),
-    ("weight", Shape::Integer(1, 100)),
-];
-
-/// Of `[[service]]`.
-pub(super) const SERVICE: Fields =
-    &[("max_connections", Shape::Integer(0, u32::MAX as i64)), ("views", Shape::AddressesByName)];
-
-/// Of `[[vserver]]`.
-pub(super) const VSERVER: Fields = &[
-    ("disable_primary_on_down", Shape::Bool),
-    ("effective_state", words!("none" "state-only")),
-    ("skip_persistency", words!("none" "rebalance" "bypass")),
-    ("persistence", Shape::Table(PERSISTENCE)),
-    ("spillover", Shape::Table(SPILLOVER)),
-];
-
-const PERSISTENCE: Fields = &[
-    ("type", words!("none" "source-ip")),
-    ("mask", Shape::Integer(1, 32)),
-    ("mask6", Shape::Integer(1, 128)),
-    ("timeout", Shape::Span(2 * MINUTE, DAY)),
-    ("id", Shape::Integer(0, 65_535)),
-    ("ignore_in_round_robin", Shape::Bool),
-];
-
-const SPILLOVER: Fields = &[
-    ("method", words!("none" "connection" "dynamic-connection" "bandwidth" "health")),
-    ("threshold", Shape::Integer(1, 4_294_967_287)),
-    ("persistence", Shape::Bool),
-    ("timeout", Shape::Span(2 * MINUTE, DAY)),
-    ("action", words!("drop" "redirect" "accept" "empty" "refused")),
-    ("redirect", Shape::Text),
-];
-
-/// Of `[[dns_action]]`: the kinds of payload besides preferred locations.
-pub(super) const ACTION: Fields =
-    &[("view", Shape::Name), ("drop", Shape::Bool), ("rewrite", Shape::Addresses)];
 
 /// `[[scenario]]`
 pub(super) const SCENARIO: Fields = &[("trigger", Shape::Table(TRIGGER))];
@@ -241,11 +192,6 @@ impl Reader<'_> {
             Shape::Condition => self.check_condition(key),
             Shape::Table(fields) => self.table(key).iter().for_each(|table| table.check_whole(fields)),
             Shape::Tables(fields) => self.tables(key).iter().for_each(|table| table.check_whole(fields)),
-            Shape::AddressesByName => {
-                if let Some(table) = self.table(key) {
-                    table.entries(&ADDRESS);
-                }
-            }
             Shape::Anything => drop(self.has(key)),
         }
     }

@@ -27,6 +27,7 @@ mod kind;
 mod lint;
 mod names;
 mod place;
+mod policies;
 mod pool;
 mod problem;
 mod range;

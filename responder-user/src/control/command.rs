@@ -65,6 +65,20 @@ pub enum Command {
     },
     /// All counters.
     Stats,
+    /// Load figures of a service.
+    Load {
+        /// Which service.
+        service: String,
+        /// `name=value`; without a value the figure is forgotten.
+        figures: Vec<String>,
+    },
+    /// States of what a service stands for.
+    Report {
+        /// Which service.
+        service: String,
+        /// `primary=up|down|auto`, `effective=up|down|auto`, `threshold=above|below|auto`.
+        states: Vec<String>,
+    },
 }
 
 /// What `explain` is asked.

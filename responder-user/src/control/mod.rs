@@ -10,6 +10,7 @@
 //! | [`rate`] | queries per second |
 //! | [`index`] | finds the bindings of a name among a million |
 //! | [`target`] | from the name that an operator typed to the object |
+//! | [`told`] | load figures and states that are pushed |
 //! | [`view`] | everything that can be shown, borrowed; `status` and `stats` |
 //! | [`show`] | `show KIND [NAME]` |
 //! | [`explain`] | `explain NAME TYPE` |
@@ -32,7 +33,7 @@
 //! | `show policy` | name, priority, rule, action, goto |
 //! | `show action` | name, kind, effective, preferred_locations, policies |
 //! | `explain` | name, type, client, class, source, source_reason, policy, owner, link, tier, method, reason, rcode, give, addresses, ttl, generation, steps [{step, outcome, reason}]; with `-v` wire {query, reply} |
-//! | `enable`, `disable`, `force`, `reload` | message, changed, generation, warnings |
+//! | `enable`, `disable`, `force`, `load`, `report`, `reload` | message, changed, generation, warnings |
 //! | `check` | file, errors, warnings |
 //! | `events` | a list of {id, time, kind, object, text, fields} |
 //! | `stats` | one number for each counter |
@@ -55,6 +56,7 @@ pub mod render;
 pub mod server;
 pub mod show;
 pub mod target;
+pub mod told;
 pub mod view;
 
 pub use command::{Command, Done, Refusal};
