@@ -189,7 +189,9 @@ impl Case<'_> {
         let is_owners = link == owner.vserver;
         let has_backup = model.vserver(link).backup.is_some()
             || (is_owners && owner.backup_ip.iter().any(|a| self.facts.rtype.fits(*a)));
-        let is_latched = has_backup && self.facts.snapshot.vserver(link).memory(self.facts.rtype).latched;
+        let is_latched = has_backup
+            && model.vserver(link).disable_primary_on_down
+            && self.facts.snapshot.vserver(link).memory(self.facts.rtype).latched;
         if is_latched {
             let name = &model.vserver(link).name;
             let why = "it was down; `enable vserver` brings it back".to_owned();

@@ -45,6 +45,8 @@ pub fn advance(
     for vserver in vservers {
         let configured = model.vserver(vserver);
         if !configured.disable_primary_on_down && configured.spillover.is_none() {
+            // Without the option what it had brought is over, too (3.6).
+            snapshot.vservers[vserver.index()].memory = Default::default();
             continue;
         }
         for rtype in &configured.types {
@@ -64,12 +66,13 @@ fn step(
     let facts = Facts { model, snapshot, rtype };
     let level = facts.level(vserver);
     let was = snapshot.vserver(vserver).memory(rtype);
-    let mut memory = Memory { spilled: level.is_over(), ..was };
+    let latches = latches(model, vserver, rtype);
+    let mut memory = Memory { spilled: level.is_over(), latched: was.latched && latches, ..was };
     match facts.offer(vserver, None, &mut Trace::silent()) {
         Offer::Undecided => {}
         Offer::Usable(_) | Offer::Overloaded => memory.was_up = true,
         Offer::Down => {
-            memory.latched |= was.was_up && latches(model, vserver, rtype);
+            memory.latched |= was.was_up && latches;
             memory.was_up = false;
         }
     }
@@ -104,5 +107,68 @@ impl VserverState {
             memory.was_up = false;
         }
         was
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bound, DnsName, Domain, Service, ServiceId, Vserver};
+
+    /// One service, a virtual server over it, and a backup over nothing.
+    fn model() -> Model {
+        let address = "198.51.100.1".parse().unwrap();
+        let service =
+            Service { name: "a".to_owned(), addresses: vec![address], enabled: true, ..Service::default() };
+        let bound = Bound { service: ServiceId(0), weight: 1, order: None };
+        let main = Vserver {
+            types: vec![RecordType::A],
+            services: vec![bound],
+            backup: Some(VserverId(1)),
+            disable_primary_on_down: true,
+            ..Vserver::default()
+        };
+        Model {
+            services: vec![service],
+            vservers: vec![main, Vserver { types: vec![RecordType::A], ..Vserver::default() }],
+            ..Model::default()
+        }
+    }
+
+    fn step_all(model: &Model, snapshot: &mut Snapshot, up: bool) -> bool {
+        snapshot.services[0].forced = Some(up);
+        advance(model, snapshot, [VserverId(0), VserverId(1)]);
+        snapshot.vserver(VserverId(0)).is_latched()
+    }
+
+    #[test]
+    fn only_the_change_from_up_to_down_latches() {
+        let model = model();
+        let mut snapshot = Snapshot::all_up(&model);
+        assert!(!step_all(&model, &mut snapshot, false), "it was never up");
+        assert!(!step_all(&model, &mut snapshot, true));
+        assert!(step_all(&model, &mut snapshot, false));
+        assert!(step_all(&model, &mut snapshot, true), "and stays");
+        assert!(snapshot.vservers[0].clear_latch());
+        assert!(!step_all(&model, &mut snapshot, true));
+        assert!(step_all(&model, &mut snapshot, false), "again");
+    }
+
+    #[test]
+    fn a_latch_ends_with_its_option_and_with_its_backup() {
+        let mut model = model();
+        let mut snapshot = Snapshot::all_up(&model);
+        step_all(&model, &mut snapshot, true);
+        assert!(step_all(&model, &mut snapshot, false));
+        let latched = snapshot.clone();
+        model.vservers[0].backup = None;
+        assert!(!step_all(&model, &mut snapshot, true), "nothing is left that could go on");
+        let name = DnsName::parse("a.example").unwrap();
+        let backup_ip = ["192.0.2.1".parse().unwrap()].into();
+        model.domains.push(Domain { name, vserver: VserverId(0), ttl: 5, backup_ip });
+        snapshot = latched.clone();
+        assert!(step_all(&model, &mut snapshot, true), "a backup IP is a backup entity");
+        model.vservers[0].disable_primary_on_down = false;
+        assert!(!step_all(&model, &mut snapshot, true));
     }
 }
