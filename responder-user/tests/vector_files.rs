@@ -109,7 +109,7 @@ fn aspects(stage: &Stage, answer: &Answer) -> Vec<(&'static str, String)> {
 }
 
 fn check(stage: &mut Stage, vector: &Table, question: &str) -> Result<(), String> {
-    for (key, _) in vector.iter().filter(|(key, _)| !KEYS.contains(key)) {
+    if let Some((key, _)) = vector.iter().find(|(key, _)| !KEYS.contains(key)) {
         return Err(format!("{key} is not a known key"));
     }
     if let Some(down) = text(vector, "down") {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::problem::At;
+use super::{geo::Source, problem::At};
 use crate::model::{
     self, DnsName, Location, Method, MonitorKind, Naptr, RecordType, Rule, Settings,
     location::{LocationRange, WildcardMatchesAny},
@@ -25,6 +25,10 @@ pub struct File {
     pub places: Vec<(&'static str, At<String>)>,
     /// `location.wildcard_matches_any`
     pub wildcard_matches_any: WildcardMatchesAny,
+    /// `location.context` is "custom": what the qualifiers mean is not known.
+    pub custom_context: bool,
+    /// `location.files`
+    pub location_files: Vec<Source>,
     /// `location.custom`
     pub ranges: Vec<LocationRange>,
     /// `[[zone]]`

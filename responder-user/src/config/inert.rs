@@ -15,7 +15,6 @@ pub(super) type Fields = &'static [(&'static str, Shape)];
 /// What a key takes.
 pub(super) enum Shape {
     Bool,
-    Text,
     Name,
     Integer(i64, i64),
     /// A duration in milliseconds, least and most.
@@ -61,9 +60,6 @@ pub(super) const RESOLVER: Fields = &[
 
 /// `[metrics]`
 pub(super) const METRICS: Fields = &[("listen", Shape::SocketAddress)];
-
-/// `location.files`
-pub(super) const LOCATION_FILE: Fields = &[("path", Shape::Text), ("format", words!("netscaler" "mmdb"))];
 
 /// `[[scenario]]`
 pub(super) const SCENARIO: Fields = &[("trigger", Shape::Table(TRIGGER))];
@@ -172,7 +168,6 @@ impl Reader<'_> {
     fn check_one(&self, key: &'static str, shape: &Shape) {
         match shape {
             Shape::Bool => drop(self.get(key, &Bool)),
-            Shape::Text => drop(self.get(key, &Text)),
             Shape::Name => drop(self.get(key, &Name)),
             Shape::Integer(min, max) => drop(self.get(key, &Integer { min: *min, max: *max })),
             Shape::Span(min, max) => {

@@ -22,6 +22,7 @@ pub mod file;
 pub mod rule;
 
 mod domains;
+mod geo;
 mod inert;
 mod kind;
 mod lint;

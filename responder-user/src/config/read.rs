@@ -10,6 +10,7 @@ use toml_edit::TableLike;
 
 use super::{
     file::{Action, Bind, Domain, DomainList, File, Head, Payload, Point, Policy, Soa, Zone},
+    geo::{self, Source},
     inert,
     kind::{
         ADDRESS, Bool, DOMAIN_NAME, GotoKind, Integer, Name, Number, PREFIX, Parsed, SOCKET_ADDRESS, Span,
@@ -251,9 +252,8 @@ const INTERFACE: Parsed<String> = Parsed {
 
 fn locations(root: &Reader<'_>, file: &mut File) {
     let Some(r) = root.table("location") else { return };
-    if r.get("context", &Word(&[("geographic", ()), ("custom", ())])).is_some() {
-        r.inert("context");
-    }
+    let context = r.get("context", &Word(&[("geographic", false), ("custom", true)]));
+    file.custom_context = context.is_some_and(|context| context.value);
     let words = [
         ("no", WildcardMatchesAny::No),
         ("yes", WildcardMatchesAny::Yes),
@@ -263,12 +263,10 @@ fn locations(root: &Reader<'_>, file: &mut File) {
         file.wildcard_matches_any = word.value;
     }
     for entry in r.tables("files") {
-        entry.require("path", &Text);
-        entry.check(inert::LOCATION_FILE);
+        let path = entry.require("path", &Text);
+        let format = entry.get("format", &Word(&geo::FORMATS)).map(|format| format.value);
         entry.finish();
-    }
-    if r.has("files") {
-        r.inert("files");
+        file.location_files.extend(path.map(|path| Source { path, format }));
     }
     file.ranges = r.tables("custom").iter().filter_map(range::read).collect();
     r.finish();

@@ -12,7 +12,7 @@ use responder_common::limits::MAX_LISTEN;
 use super::{
     domains,
     file::{File, Head, Payload},
-    lint, names, policies, pool,
+    geo, lint, names, policies, pool,
     problem::{At, Notes},
 };
 use crate::model::{
@@ -86,7 +86,7 @@ pub(super) fn validate(notes: &Notes<'_>, file: &File) -> Model {
     let locations = LocationTable {
         custom: file.ranges.clone(),
         wildcard_matches_any: file.wildcard_matches_any,
-        ..LocationTable::default()
+        files: geo::load(notes, &file.location_files, !file.custom_context),
     };
     let mut model = Model { settings, locations, ..Model::default() };
     model.zones = zones(notes, file);
