@@ -7,6 +7,7 @@ mod adoption;
 mod bed;
 mod contract;
 mod daemon;
+mod decisions;
 mod dns;
 mod exit;
 mod follow;
