@@ -139,20 +139,10 @@ fn one_of_or_scenario(typed: &str, words: &[&str], allowed: &str) -> Result<(), 
 }
 
 impl Reader<'_> {
-    /// Checks the types of all keys; says nothing about their having no effect.
+    /// Checks the types of all keys.
     pub(super) fn check(&self, fields: Fields) {
         for (key, shape) in fields {
             self.check_one(key, shape);
-        }
-    }
-
-    /// Checks the types of all keys, and warns of each that is there.
-    pub(super) fn check_inert(&self, fields: Fields) {
-        for (key, shape) in fields {
-            self.check_one(key, shape);
-            if self.has(key) {
-                self.inert(key);
-            }
         }
     }
 

@@ -119,8 +119,12 @@ fn the_complete_example_has_every_key_and_warnings_alone() {
     assert_eq!(www.backup, model.vserver_named("www-backup"));
     assert_eq!((www.services[1].weight, www.services[1].order), (2, Some(1)));
     assert_eq!(model.vservers[1].types, [RecordType::A, RecordType::Aaaa], "the families of its services");
-    assert_eq!(model.policies.iter().map(|p| p.priority).collect::<Vec<_>>(), [100, 110]);
-    assert_eq!(model.policies[0].goto, Goto::Next);
+    assert_eq!(
+        model.policies.iter().map(|p| p.priority).collect::<Vec<_>>(),
+        [10, 100, 110, 130, 120],
+        "by bind point"
+    );
+    assert_eq!(model.policies[1].goto, Goto::Next);
     assert_eq!(model.actions[2].kind, DnsActionKind::Drop);
     assert_eq!(model.zones[0].file.as_ref().unwrap().file_name().unwrap(), "example.com.zone");
 }
@@ -294,7 +298,7 @@ proptest! {
 
     /// Each value of the example replaced by another one: every type at every key.
     #[test]
-    fn no_value_of_another_type_panics(line in 0usize..250, value in proptest::sample::select(vec![
+    fn no_value_of_another_type_panics(line in 0usize..300, value in proptest::sample::select(vec![
         "1", "-1", "true", "\"\"", "\"x\"", "[]", "[1, \"a\", {}]", "{}", "[{ name = 1 }]", "1.5", "inf", "\"1m\"",
     ])) {
         let complete = include_str!("../../../examples/complete.toml");

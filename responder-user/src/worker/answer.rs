@@ -253,7 +253,8 @@ fn answer<W: World>(
 ) -> Result<Outcome, u16> {
     // What a truncated reply takes there is always room for.
     let whole = out.len();
-    let least = |query: &AnyQuery| query.question_end + query.edns.reply_len(&query.options, &world.control().nsid);
+    let least =
+        |query: &AnyQuery| query.question_end + query.edns.reply_len(&query.options, &world.control().nsid);
     let room = |query: &AnyQuery| limit.max(least(query)).min(whole);
     let known = names.known(world, &query.name).map_err(|_| rcode::SERVFAIL)?;
     if let Known::Entry(entry) = known
@@ -267,7 +268,15 @@ fn answer<W: World>(
                 if let Some(place) = records.and_then(|records| place_of(records, entry, query.qtype)) {
                     let number = number_of(world, entry, place.side, client, query.edns, &mut query.options)?;
                     let found = Found { known, number, ttl: place.ttl };
-                    return walk::deferred(message, query, client, world, names, found, &mut out[..room(query)]);
+                    return walk::deferred(
+                        message,
+                        query,
+                        client,
+                        world,
+                        names,
+                        found,
+                        &mut out[..room(query)],
+                    );
                 }
             }
             // The set stands for an answer that it cannot hold.

@@ -79,7 +79,7 @@ impl<W: World> Local<W> {
             Verdict::Slip if helps => {
                 return limited(match answer::slip(query, client, world, names, out) {
                     Outcome::Reply { len, .. } => Some(len),
-                    Outcome::Silent => None,
+                    Outcome::Silent | Outcome::Dropped => None,
                 });
             }
             Verdict::Slip | Verdict::Nothing => return limited(None),
