@@ -101,7 +101,7 @@ impl Scene {
             for rtype in [RecordType::A, RecordType::Aaaa] {
                 let Some(side) = self.compiled.numbering.side(*owner, rtype) else { continue };
                 let columns = self.compiled.columns(&self.snapshot, *owner, rtype);
-                changed += self.writer.publish(side, &columns, self.generation)?;
+                changed += self.writer.publish(side, &columns.columns, self.generation)?;
             }
         }
         self.writer.world_mut().end_batch(self.generation);

@@ -28,6 +28,7 @@ pub mod load;
 pub mod lookup;
 pub mod name;
 pub mod parse;
+pub mod rendezvous;
 pub mod reply;
 pub mod sample;
 pub mod select;

@@ -222,6 +222,19 @@ fn class_by_subnet<M: World>(
     Ok(class)
 }
 
+/// The class of a query: by its source, or by ECS where that decides; then the scope is written into the options.
+#[inline(always)]
+pub fn class_of_query<M: World>(
+    world: &M,
+    entry: &NameEntry,
+    client: Client,
+    edns: Edns,
+    options: &mut Options,
+) -> Result<u32, Counter> {
+    let by_subnet = edns.has_subnet() && options.source_len() != 0 && entry.flags & NAME_SOURCE_ALONE == 0;
+    if by_subnet { class_by_subnet(world, entry, client, options) } else { class_of(world, client) }
+}
+
 /// What the options of a query, other than ECS, lead to: the cookie is checked and the one of the reply stands in its
 /// place; what is not answered is taken out.
 #[inline(always)]
@@ -290,14 +303,7 @@ pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
         };
     }
     if entry.flags & classed != 0 {
-        let by_subnet =
-            edns.has_subnet() && options.source_len() != 0 && entry.flags & NAME_SOURCE_ALONE == 0;
-        let class = if by_subnet {
-            class_by_subnet(world, entry, client, options)?
-        } else {
-            class_of(world, client)?
-        };
-        index = index.wrapping_add(class);
+        index = index.wrapping_add(class_of_query(world, entry, client, *edns, options)?);
     }
     let word = world.reference(index).ok_or(Counter::PassBroken)?;
     if word == 0 {

@@ -11,12 +11,15 @@ use ipnet::{IpNet, Ipv6Net};
 use proptest::{collection::vec, prelude::*};
 use responder_user::{
     compile::class::{ClassError, Classes, classed},
-    decide::{Client, Decision, Owner, Snapshot, decide_without_steps, policy},
+    decide::{
+        Client, Decision, Owner, Snapshot, decide_without_steps,
+        policy::{self, Asked},
+    },
     model::{Method, Model, RecordType, Rule, ServiceId, location::LocationRange},
 };
 use support::{
     add_preference, address, eight_sites, location, model_of,
-    random::{Question, case, client, config, model, proximity_model},
+    random::{Question, case, client, config, model, proximity_model, rich_case},
     range,
 };
 
@@ -58,9 +61,27 @@ proptest! {
             let located = Client::locate(&model, representative.address);
             prop_assert_eq!(located.place, representative.place);
             let own = Client::locate(&model, address);
-            let fired = |c: &Client<'_>| policy::fires(&model, c).map(|f| f.policy);
+            let asked = |client| Asked { client, vserver: question.owner.vserver, names: &[], rtype: question.rtype };
+            let fired = |client| policy::fires(&model, &asked(client)).hit();
             prop_assert_eq!(fired(&own), fired(&representative), "{}", address);
             let got = quiet(&model, &snapshot, &question, &own);
+            prop_assert_eq!(&got, &quiet(&model, &snapshot, &question, &representative), "{}", address);
+            if !varied {
+                prop_assert_eq!(&got.outcome, &zero.outcome, "one column would do");
+            }
+        }
+    }
+
+    #[test]
+    fn a_class_decides_as_its_members_in_every_respect(
+        (model, snapshot, question, _) in rich_case(true), others in vec(client(), 16),
+    ) {
+        let classes = Classes::of(&model).unwrap();
+        let varied = classed(&model, &question.owner, question.rtype);
+        let zero = quiet(&model, &snapshot, &question, &classes.client(&model, 0));
+        for address in others.into_iter().chain([question.client]) {
+            let representative = classes.client(&model, classes.class_of(address));
+            let got = quiet(&model, &snapshot, &question, &Client::locate(&model, address));
             prop_assert_eq!(&got, &quiet(&model, &snapshot, &question, &representative), "{}", address);
             if !varied {
                 prop_assert_eq!(&got.outcome, &zero.outcome, "one column would do");

@@ -3,18 +3,25 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use proptest::prelude::*;
 use responder_user::{
     decide::{
-        AddressState, Client, Decision, Give, Member, Outcome, Reason, Snapshot, Tier, chain::links, decide,
-        decide_without_steps, policy,
+        self, AddressState, Client, Decision, Facts, Figure, Give, Member, Outcome, OwnerId, Owners, Pick,
+        Pool, Reason, Snapshot, Tier, answer,
+        chain::links,
+        decide, decide_without_steps,
+        memory::advance,
+        policy::{self, Asked},
+        session::Use,
     },
-    model::{Bound, Location, Method, Model, RecordType, ServiceId, VserverId, location::same_qualifier},
+    model::{
+        Bound, Location, Method, Model, RecordType, ServiceId, VserverId, location::same_qualifier,
+        policy::BindPoint, vserver::SpilloverAction,
+    },
 };
-use support::random::{Question, case, config};
+use support::random::{Question, case, config, rich_case};
 
 /// Addresses of a service that may be given.
 fn given(model: &Model, snapshot: &Snapshot, id: ServiceId, rtype: RecordType) -> Vec<IpAddr> {
@@ -89,9 +96,10 @@ fn check_link(model: &Model, snapshot: &Snapshot, question: &Question, link: Vse
     let give = |b: &Bound| given(model, snapshot, b.service, question.rtype);
     let usable: Vec<&Bound> = vserver.services.iter().filter(|b| !give(b).is_empty()).collect();
     let client = Client::locate(model, question.client);
-    let fired = policy::fires(model, &client);
-    let (tier, winners) = winners(model, &usable, fired.map(|f| f.preferred));
-    assert_eq!((got.link, got.tier, got.policy), (link, tier, fired.map(|f| f.policy)));
+    let asked = Asked { client: &client, vserver: question.owner.vserver, names: &[], rtype: question.rtype };
+    let fired = policy::fires(model, &asked).preferred;
+    let (tier, winners) = winners(model, &usable, fired.map(|(_, list)| list));
+    assert_eq!((got.link, got.tier, got.policy), (link, tier, fired.map(|(hit, _)| hit.policy)));
     let Outcome::Answer(pool) = &got.outcome else { panic!("{got:?}") };
     let all = unique(winners.iter().flat_map(|b| give(b)).collect());
     let rotate = addresses(&pool.rotate);
@@ -99,7 +107,9 @@ fn check_link(model: &Model, snapshot: &Snapshot, question: &Question, link: Vse
         assert!(fired.is_none() && client.place.is_some());
         assert!(!rotate.is_empty() && rotate.iter().all(|a| all.contains(a)), "nearest are of the tier");
     } else {
-        assert_eq!(got.method, Method::RoundRobin);
+        let hash = got.method == Method::SourceIpHash;
+        assert!(hash || got.method == Method::RoundRobin);
+        assert_eq!(hash, pool.pick != Pick::Turn);
         assert_eq!(rotate, all, "the whole tier shares the load");
     }
     let everything = unique(usable.iter().flat_map(|b| give(b)).collect());
@@ -133,7 +143,7 @@ fn check_ladder(model: &Model, question: &Question, got: &Decision) {
             assert_eq!((addresses(&pool.rotate), pool.give), (expected, Give::All));
             assert!(pool.extras.is_empty());
         }
-        Outcome::Undecided => panic!("nothing is awaited"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -169,20 +179,34 @@ fn check(model: &Model, snapshot: &Snapshot, question: &Question, got: &Decision
 /// The same configuration with every list turned round in which no order is given.
 fn turned_round(model: &Model, snapshot: &Snapshot, question: &Question) -> (Model, Snapshot, Question) {
     let (mut model, mut snapshot, mut question) = (model.clone(), snapshot.clone(), question.clone());
-    let services = model.services.len() as u32;
-    let vservers = model.vservers.len() as u32;
+    let (services, vservers) = (model.services.len() as u32, model.vservers.len() as u32);
+    let vserver = |id: VserverId| VserverId(vservers - 1 - id.0);
     model.services.reverse();
     model.vservers.reverse();
     snapshot.services.reverse();
     snapshot.vservers.reverse();
-    for vserver in &mut model.vservers {
-        vserver.services.reverse();
-        for bound in &mut vserver.services {
+    for service in &mut model.services {
+        service.behind = service.behind.map(vserver);
+    }
+    for one in &mut model.vservers {
+        one.services.reverse();
+        for bound in &mut one.services {
             bound.service = ServiceId(services - 1 - bound.service.0);
         }
-        vserver.backup = vserver.backup.map(|b| VserverId(vservers - 1 - b.0));
+        one.backup = one.backup.map(vserver);
     }
-    question.owner.vserver = VserverId(vservers - 1 - question.owner.vserver.0);
+    for domain in &mut model.domains {
+        domain.vserver = vserver(domain.vserver);
+    }
+    for policy in &mut model.policies {
+        policy.bind = match policy.bind {
+            BindPoint::Vserver(id) => BindPoint::Vserver(vserver(id)),
+            BindPoint::VserverResponse(id) => BindPoint::VserverResponse(vserver(id)),
+            other => other,
+        };
+    }
+    model.policies.sort_by_key(|p| (p.bind, p.priority));
+    question.owner.vserver = vserver(question.owner.vserver);
     (model, snapshot, question)
 }
 
@@ -190,14 +214,112 @@ fn turned_round(model: &Model, snapshot: &Snapshot, question: &Question) -> (Mod
 fn seen(model: &Model, decision: &Decision) -> impl PartialEq + std::fmt::Debug + use<> {
     let pool = match &decision.outcome {
         Outcome::Answer(pool) => {
-            let shares: BTreeMap<IpAddr, u32> = pool.rotate.iter().map(|m| (m.address, m.weight)).collect();
-            Some((shares, addresses(&pool.extras), pool.give))
+            let shares: BTreeMap<IpAddr, (u32, u64)> =
+                pool.rotate.iter().map(|m| (m.address, (m.weight, m.identity))).collect();
+            Some((shares, addresses(&pool.extras), pool.give, pool.pick))
         }
         _ => None,
     };
-    let empty = decision.outcome == Outcome::Empty;
+    let other = (pool.is_none()).then(|| decision.outcome.clone());
     let link = model.vserver(decision.link).name.clone();
-    (pool, empty, decision.policy, decision.tier, decision.order, decision.method, decision.reason, link)
+    let policy = decision.policy.map(|p| model.policies[p.index()].name.clone());
+    let how = (decision.tier, decision.order, decision.method, decision.reason, decision.session);
+    (pool, other, policy, decision.view, decision.ttl, how, link)
+}
+
+/// What a service of a rich model is worth: eligible but for load monitors, withdrawn by one, usable by effective state.
+struct Worth {
+    eligible: bool,
+    withdrawn: bool,
+    effective: bool,
+}
+
+fn worth(model: &Model, snapshot: &Snapshot, id: ServiceId, rtype: RecordType) -> Worth {
+    let (service, state) = (model.service(id), snapshot.service(id));
+    let states = Facts { model, snapshot, rtype }.states(id);
+    let load = |name: &str| state.load.get(name).map(|figure| figure.value);
+    let full = service.max_connections > 0
+        && load("connections").is_some_and(|value| value >= f64::from(service.max_connections));
+    let counts = state.admin && service.addresses.iter().any(|a| rtype.fits(*a)) && !full;
+    Worth {
+        eligible: counts && states.primary == AddressState::Up && !states.above,
+        withdrawn: !service.monitors.is_empty() && load("cpu").is_some_and(|cpu| cpu >= 80.0),
+        effective: counts && states.effective == AddressState::Up,
+    }
+}
+
+/// An answer of services: of the link that answers, from the best pool that it has.
+fn check_pool(model: &Model, snapshot: &Snapshot, question: &Question, got: &Decision, pool: &Pool) {
+    let rtype = question.rtype;
+    let bound: Vec<ServiceId> = model.vserver(got.link).services.iter().map(|b| b.service).collect();
+    let worth = |id: ServiceId| worth(model, snapshot, id, rtype);
+    let any = |wanted: fn(&Worth) -> bool| bound.iter().any(|id| wanted(&worth(*id)));
+    assert!(snapshot.vserver(got.link).enabled && model.vserver(got.link).types.contains(&rtype));
+    for member in &pool.rotate {
+        let id = member.service.expect("a pool of services");
+        assert!(bound.contains(&id) && member.weight > 0);
+        let worth = worth(id);
+        let fine = if any(|w| w.eligible && !w.withdrawn) {
+            worth.eligible && (!worth.withdrawn || got.session == Use::Kept)
+        } else if any(|w| w.eligible) {
+            worth.eligible
+        } else {
+            worth.effective
+        };
+        assert!(fine, "{} is given while a better service is usable", model.service(id).name);
+    }
+    // Nobody before it could have answered.
+    for link in links(model, question.owner.vserver).into_iter().take_while(|link| *link != got.link) {
+        let facts = Facts { model, snapshot, rtype };
+        let takes_over = matches!(got.reason, Reason::SpilloverSession);
+        let states = facts.vserver_states(link);
+        let held = snapshot.vserver(link).memory(rtype).latched;
+        let serves = model.vserver(link).types.contains(&rtype);
+        assert!(
+            takes_over || held || states.above || !serves || states.primary != AddressState::Up,
+            "{} is up and is passed over",
+            model.vserver(link).name
+        );
+    }
+}
+
+fn check_rich(model: &Model, snapshot: &Snapshot, question: &Question, got: &Decision) {
+    use Reason::{
+        AllBound, BackupIp, BackupIpLatched, Bypassed, EmptyDownResponse, MonitorsPending, NoSuchAddress,
+        NothingBound, Overloaded, PolicyDrop, PolicyRewrite, Saturated, TypeNotServed,
+    };
+    let edr = model.vserver(question.owner.vserver).empty_down_response;
+    let fine = match &got.outcome {
+        Outcome::Empty => match got.reason {
+            EmptyDownResponse => edr,
+            TypeNotServed | NoSuchAddress | NothingBound | PolicyRewrite => true,
+            Saturated(action) => action == SpilloverAction::Empty,
+            _ => false,
+        },
+        Outcome::Drop => match got.reason {
+            PolicyDrop | Overloaded => true,
+            Saturated(action) => matches!(action, SpilloverAction::Drop | SpilloverAction::Redirect),
+            _ => false,
+        },
+        Outcome::Refused => got.reason == Saturated(SpilloverAction::Refused),
+        Outcome::Records(_) => got.reason == Saturated(SpilloverAction::Redirect),
+        Outcome::NotOurs => got.reason == Bypassed,
+        Outcome::Undecided => got.reason == MonitorsPending,
+        Outcome::Answer(pool) => {
+            assert!(!pool.rotate.is_empty());
+            assert!(pool.rotate.iter().chain(&pool.extras).all(|m| question.rtype.fits(m.address)));
+            let of_services = !matches!(got.reason, AllBound | BackupIp | BackupIpLatched | PolicyRewrite);
+            assert_eq!(of_services, got.tier != Tier::None);
+            if of_services {
+                check_pool(model, snapshot, question, got, pool);
+            }
+            true
+        }
+    };
+    assert!(fine, "{:?} because {:?}", got.outcome, got.reason);
+    // Policies of responses may be asked after it.
+    let last = got.steps.iter().rfind(|step| step.step == "answer").expect("an answer");
+    assert_eq!(last.reason, got.reason.to_string(), "{:#?}", got.steps);
 }
 
 proptest! {
@@ -226,5 +348,58 @@ proptest! {
         let ask = |m: &Model, s: &Snapshot, q: &Question| seen(m, &decide(m, s, &q.owner, q.rtype, q.client));
         let (m, s, q) = turned_round(&model, &snapshot, &question);
         prop_assert_eq!(ask(&model, &snapshot, &question), ask(&m, &s, &q));
+    }
+
+    #[test]
+    fn every_answer_is_of_the_best_that_is_usable((model, snapshot, question, session) in rich_case(true)) {
+        let client = Client::locate(&model, question.client);
+        let asked = decide::Question { owner: &question.owner, rtype: question.rtype, client: &client, session };
+        let got = answer(&model, &snapshot, &asked);
+        check_rich(&model, &snapshot, &question, &got);
+        prop_assert_eq!(&got, &answer(&model, &snapshot, &asked), "the same every time");
+        if session.is_none() {
+            let mut loud = got;
+            loud.steps.clear();
+            let quiet = decide_without_steps(&model, &snapshot, &question.owner, question.rtype, &client);
+            prop_assert_eq!(loud, quiet);
+        }
+    }
+
+    #[test]
+    fn order_in_the_file_changes_nothing_of_anything((model, snapshot, question, _) in rich_case(true)) {
+        let ask = |m: &Model, s: &Snapshot, q: &Question| seen(m, &decide(m, s, &q.owner, q.rtype, q.client));
+        let (m, s, q) = turned_round(&model, &snapshot, &question);
+        prop_assert_eq!(ask(&model, &snapshot, &question), ask(&m, &s, &q));
+    }
+
+    #[test]
+    fn a_change_touches_the_owners_that_say_so((model, before, question, _) in rich_case(false), service in any::<prop::sample::Index>(), cpu in 0..120_u32) {
+        let owners = Owners::of(&model);
+        let id = ServiceId(service.index(model.services.len()) as u32);
+        let mut after = before.clone();
+        let state = &mut after.services[id.index()];
+        let figure = Figure { value: f64::from(cpu), at: Duration::ZERO };
+        state.load.insert("cpu".to_owned(), figure);
+        state.load.insert("connections".to_owned(), figure);
+        state.report.above = Some(cpu % 2 == 0);
+        state.addresses.fill(AddressState::Up);
+        let touched = owners.owners_affected_by(id);
+        let ask = |s: &Snapshot, owner: &_| decide(&model, s, owner, question.rtype, question.client);
+        for (i, owner) in owners.list.iter().enumerate() {
+            if ask(&before, owner) != ask(&after, owner) {
+                prop_assert!(touched.contains(&OwnerId(i as u32)), "owner {i} changed");
+            }
+        }
+        let (mut remembered, mut elsewhere) = (after.clone(), after.clone());
+        advance(&model, &mut remembered, (0..model.vservers.len() as u32).map(VserverId));
+        let (mut start, all) = (before.clone(), (0..model.vservers.len() as u32).map(VserverId));
+        advance(&model, &mut start, all);
+        for (state, known) in elsewhere.vservers.iter_mut().zip(&start.vservers) {
+            state.memory = known.memory;
+        }
+        let mut remembered_late = elsewhere.clone();
+        advance(&model, &mut elsewhere, owners.vservers_affected_by(id).iter().copied());
+        advance(&model, &mut remembered_late, (0..model.vservers.len() as u32).map(VserverId));
+        prop_assert_eq!(elsewhere, remembered_late, "memory that the service touches");
     }
 }

@@ -28,14 +28,11 @@ fn probe(kind: MonitorKind, target: SocketAddr) -> Probe {
     let service = Service {
         name: "s".to_owned(),
         addresses: vec![target.ip()],
-        cname: None,
         port: 9,
-        location: None,
-        coordinates: None,
         monitors: Vec::new(),
         monitor_threshold: 0,
         enabled: true,
-        site: None,
+        ..Service::default()
     };
     Probe::new(&monitor, &service, target.ip()).expect("a type that runs")
 }

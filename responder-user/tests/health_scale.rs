@@ -56,14 +56,11 @@ impl Fleet {
             self.model.services.push(Service {
                 name: format!("s{nth}"),
                 addresses: vec![address],
-                cname: None,
                 port,
-                location: None,
-                coordinates: None,
                 monitors: vec![(monitor, 1)],
                 monitor_threshold: 0,
                 enabled: true,
-                site: None,
+                ..Service::default()
             });
         }
     }

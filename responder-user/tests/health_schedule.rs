@@ -29,14 +29,11 @@ fn model(ports: &[u16]) -> Model {
     let service = |port: &u16| Service {
         name: format!("s{port}"),
         addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
-        cname: None,
         port: *port,
-        location: None,
-        coordinates: None,
         monitors: vec![(MonitorId(0), 1)],
         monitor_threshold: 0,
         enabled: true,
-        site: None,
+        ..Service::default()
     };
     Model { monitors: vec![monitor], services: ports.iter().map(service).collect(), ..Model::default() }
 }

@@ -25,13 +25,17 @@ mod support;
 use std::{fmt::Write as _, fs, net::IpAddr, path::Path, time::Duration};
 
 use responder_user::{
-    decide::{AddressState, Decision, Give, Member, Outcome, Owner, Snapshot, decide},
+    decide::{
+        AddressState, Decision, Give, Member, Outcome, Owner, Snapshot, decide,
+        memory::{Change, ChangeKind},
+        policy::name_bits,
+    },
     model::{
         Bound, DnsName, Method, Model, RecordType, Rule, ServiceId, VserverId,
         location::{LocationRange, WildcardMatchesAny},
     },
 };
-use support::{add_preference, address, checked, domain, location, monitor, service, vserver};
+use support::{add_preference, address, checked, domain, location, monitor, service, stage::Stage, vserver};
 
 type Words<'a> = [&'a str];
 type Done = Result<(), String>;
@@ -240,7 +244,8 @@ impl World {
     fn ask(&mut self, verb: &str, name: &str, rtype: &str, client: &str) -> Done {
         let wanted = DnsName::parse(name).map_err(|e| e.to_string())?;
         let domain = self.model.domains.iter().find(|d| d.name == wanted).ok_or("no such domain")?;
-        let owner = Owner { vserver: domain.vserver, backup_ip: domain.backup_ip.clone() };
+        let names = name_bits(&self.model.name_tests, &domain.name).into();
+        let owner = Owner { vserver: domain.vserver, backup_ip: domain.backup_ip.clone(), names };
         let rtype = [RecordType::A, RecordType::Aaaa].into_iter().find(|t| t.name() == rtype);
         let rtype = rtype.ok_or("A or AAAA")?;
         let snapshot = self.snapshot.as_ref().expect("settled");
@@ -295,6 +300,12 @@ fn told(model: &Model, got: &Decision) -> String {
             Give::BestFirst if pool.extras.is_empty() => format!("best of {}", list(&pool.rotate)),
             Give::BestFirst => format!("best of {}; then {}", list(&pool.rotate), list(&pool.extras)),
         },
+        Outcome::Drop => "no reply".to_owned(),
+        Outcome::Refused => "REFUSED".to_owned(),
+        Outcome::NotOurs => "not ours".to_owned(),
+        Outcome::Records(pool) => {
+            pool.rotate.iter().map(|m| m.address.to_string()).collect::<Vec<_>>().join(", ")
+        }
     };
     let lbrrreason = got.reason.lbrrreason().map_or_else(String::new, |n| format!(" (lbrrreason {n})"));
     let link = &model.vserver(got.link).name;
@@ -324,12 +335,52 @@ fn run(script: &str) -> Result<String, String> {
     Ok(world.out)
 }
 
-#[test]
-fn scripts_print_what_they_printed_before() {
+/// Runs a script of a whole configuration: TOML, a line of three dashes, then commands as operators type them, `wait
+/// DURATION`, `ask NAME TYPE from ADDRESS` and `explain NAME TYPE from ADDRESS`. What is remembered on the way is printed
+/// as the events of the daemon are.
+fn play(script: &str) -> Result<String, String> {
+    let (config, commands) = script.split_once("\n---\n").ok_or("no line of three dashes")?;
+    let mut stage = Stage::of(config)?;
+    let mut out = String::new();
+    for (i, line) in commands.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let failed = |e: String| format!("command {}: {line}: {e}", i + 1);
+        let now = humantime::format_duration(stage.now).to_string();
+        let _ = writeln!(out, "[{now}] {line}");
+        if let Some(question) = line.strip_prefix("ask ").or(line.strip_prefix("explain ")) {
+            let answer = stage.ask(question).map_err(failed)?;
+            if line.starts_with("explain") {
+                out.push_str(&explained(&answer.decision));
+            } else {
+                out.push_str(&told(&stage.model, &answer.decision));
+                if let Some(first) = answer.first {
+                    let _ = writeln!(out, "  first:  {first}");
+                }
+            }
+            continue;
+        }
+        for Change { vserver, rtype, kind } in stage.run(line).map_err(failed)? {
+            let name = &stage.model.vserver(vserver).name;
+            let text = match kind {
+                ChangeKind::Latched => "is held back from now on".to_owned(),
+                ChangeKind::Spilled(level) => format!("is over its threshold: {level}"),
+                ChangeKind::SpillEnded(level) => format!("is below its threshold: {level}"),
+            };
+            let _ = writeln!(out, "  event:  {name} {text} ({rtype})");
+        }
+    }
+    Ok(out)
+}
+
+/// Compares what every script with this ending prints with its golden file.
+fn compare(ending: &str, run: impl Fn(&str) -> Result<String, String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let bless = std::env::var_os("RESPONDER_BLESS").is_some();
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut scripts: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "txt")).collect();
+    let mut scripts: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == ending)).collect();
     scripts.sort();
     assert!(!scripts.is_empty());
     for script in scripts {
@@ -345,6 +396,16 @@ fn scripts_print_what_they_printed_before() {
         let at = differs.unwrap_or(got.lines().count().min(expected.lines().count())) + 1;
         assert!(got == expected, "{name} differs from its golden file at line {at}; it printed:\n{got}");
     }
+}
+
+#[test]
+fn scripts_print_what_they_printed_before() {
+    compare("txt", run);
+}
+
+#[test]
+fn whole_configurations_print_what_they_printed_before() {
+    compare("script", play);
 }
 
 #[test]

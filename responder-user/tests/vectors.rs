@@ -124,7 +124,6 @@ fn the_list_overrides_only_proximity_and_rtt_inside_a_tier() {
         (Method::StaticProximity, None, Reason::PreferredLocations(Method::StaticProximity)),
         (Method::Rtt, Some(Method::RoundRobin), Reason::PreferredLocations(Method::Rtt)),
         (Method::LeastConnection, None, Reason::NoLoadFigures(Method::LeastConnection)),
-        (Method::SourceIpHash, None, Reason::NoHashing),
     ];
     for (method, backup, reason) in table {
         let mut model = always(&services, &["Asia.HK"]);
@@ -216,7 +215,7 @@ fn coordinates_decide_when_client_and_all_located_candidates_have_them() {
 /// Asks with backup addresses.
 fn ask_with(model: &Model, snapshot: &Snapshot, backup: &[&str], rtype: RecordType) -> Decision {
     let backup_ip: Vec<_> = backup.iter().map(|a| address(a)).collect();
-    let owner = Owner { vserver: VserverId(0), backup_ip: backup_ip.into() };
+    let owner = Owner { backup_ip: backup_ip.into(), ..owner() };
     decide(model, snapshot, &owner, rtype, address("192.0.2.1"))
 }
 

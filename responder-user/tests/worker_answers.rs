@@ -82,17 +82,8 @@ fn fixture() -> Fixture {
     zones.push(model::Zone { apex: child.clone(), file: None, soa: Soa::default_for(&child), ns: vec![] });
     let vserver = model::Vserver {
         name: "v".into(),
-        service_type: "ANY".into(),
         types: vec![RecordType::A, RecordType::Aaaa],
-        method: model::Method::RoundRobin,
-        backup_method: None,
-        services: vec![],
-        backup: None,
-        multiple_ip_response: false,
-        ecs: false,
-        ecs_validation: false,
-        empty_down_response: false,
-        enabled: true,
+        ..model::Vserver::default()
     };
     let gslb = [
         "www.example.com",
@@ -169,6 +160,7 @@ fn fixture() -> Fixture {
             name("soon.test").wire().into(),
         ])),
         zones: Arc::new(zones),
+        ..Names::default()
     };
     Fixture { world, names }
 }

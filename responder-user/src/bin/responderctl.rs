@@ -129,6 +129,8 @@ fn text(action: &Action, value: &Value) -> String {
         | Action::Enable { .. }
         | Action::Disable { .. }
         | Action::Force { .. }
+        | Action::Load { .. }
+        | Action::Report { .. }
         | Action::Reload
         | Action::Check { .. }
         | Action::Completions { .. } => render::done(value),

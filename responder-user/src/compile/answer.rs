@@ -1,6 +1,10 @@
-//! A decision to an answer set: octets ready to copy.
+//! A decision to an answer set: octets ready to copy. What a set cannot say is left to the workers.
 
-use std::net::IpAddr;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use bytemuck::Zeroable;
 use responder_common::{
@@ -8,19 +12,105 @@ use responder_common::{
     limits::{MAX_POOL, MAX_RING},
 };
 
-use crate::decide::{Decision, Give, Member, Outcome, Pool};
+use crate::{
+    decide::{Decision, Give, Member, Outcome, Pick, Pool, Record},
+    model::RecordType,
+};
 
-/// The set of a decision, without generation and owner; None while it is undecided.
+/// What a decision becomes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Nothing yet.
+    Undecided,
+    /// A set that program and workers answer from.
+    Set(Box<AnswerSet>),
+    /// Something that an answer set cannot say: the program passes it, workers answer from this.
+    Deferred(Arc<Deferred>),
+}
+
+/// An answer of the workers alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deferred {
+    /// What is said.
+    pub kind: DeferredKind,
+    /// TTL in seconds where it is not that of the domain.
+    pub ttl: Option<u32>,
+}
+
+/// See [`Deferred`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeferredKind {
+    /// No reply.
+    Drop,
+    /// REFUSED.
+    Refused,
+    /// The name is resolved as if no virtual server owned it.
+    NotOurs,
+    /// NOERROR without records, for types that are in no table.
+    Empty,
+    /// Addresses that a set cannot choose: by hash, or with a TTL of their own.
+    Addresses(Rotating<IpAddr>),
+    /// Records that are no addresses.
+    Records(Rotating<Record>),
+}
+
+/// A pool with the places of its rotation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rotating<T> {
+    /// Who is in it.
+    pub pool: Pool<T>,
+    /// Index of the member that stands first, for each turn; never empty.
+    pub ring: Vec<u8>,
+}
+
+impl<T: Clone + PartialEq> Rotating<T> {
+    fn of(pool: &Pool<T>) -> Self {
+        Self { ring: ring(&pool.rotate[..pool.rotate.len().min(MAX_POOL)]), pool: pool.clone() }
+    }
+
+    /// The members of one answer, in order.
+    pub fn given(&self, client: IpAddr, turn: u32) -> Vec<&Member<T>> {
+        let place = turn as usize % self.ring.len().max(1);
+        self.pool.given(client, self.ring.get(place).copied().unwrap_or(0).into())
+    }
+}
+
+/// The column of a decision; a set lacks generation and owner.
 ///
 /// More than 64 addresses cannot be held; validation refuses such configurations, so what is cut here are addresses
 /// behind the 64th of a pool that several services share.
-pub fn answer_set(decision: &Decision) -> Option<Box<AnswerSet>> {
-    match &decision.outcome {
-        Outcome::Undecided => None,
-        Outcome::Empty => Some(Box::new(AnswerSet { flags: SET_EMPTY, ..AnswerSet::zeroed() })),
-        Outcome::Answer(pool) => Some(set_of(pool)),
-    }
+pub fn column(decision: &Decision, rtype: RecordType) -> Column {
+    let kind = match &decision.outcome {
+        Outcome::Undecided => return Column::Undecided,
+        Outcome::Empty if rtype.is_address() && decision.ttl.is_none() => {
+            return Column::Set(Box::new(AnswerSet { flags: SET_EMPTY, ..AnswerSet::zeroed() }));
+        }
+        Outcome::Empty => DeferredKind::Empty,
+        Outcome::Answer(pool) if pool.pick == Pick::Turn && decision.ttl.is_none() => {
+            return Column::Set(set_of(pool));
+        }
+        Outcome::Answer(pool) => DeferredKind::Addresses(Rotating::of(pool)),
+        Outcome::Records(pool) => DeferredKind::Records(Rotating::of(pool)),
+        Outcome::Drop => DeferredKind::Drop,
+        Outcome::Refused => DeferredKind::Refused,
+        Outcome::NotOurs => DeferredKind::NotOurs,
+    };
+    Column::Deferred(Arc::new(Deferred { kind, ttl: decision.ttl }))
 }
+
+/// The set that stands for an answer of the workers alone: it claims more addresses than anybody writes, so the program
+/// passes it. Its words tell one such answer from another.
+pub fn placeholder(deferred: &Deferred) -> Box<AnswerSet> {
+    let mut set = Box::new(AnswerSet { give: DEFERRED_GIVE, ..AnswerSet::zeroed() });
+    let mut hasher = DefaultHasher::new();
+    format!("{deferred:?}").hash(&mut hasher);
+    let hash = hasher.finish();
+    set.addresses[..2].copy_from_slice(&[hash as u32, (hash >> 32) as u32]);
+    set
+}
+
+/// [`AnswerSet::give`] of a [`placeholder`].
+const DEFERRED_GIVE: u8 = u8::MAX;
 
 /// True if two sets say the same, whoever made them and when.
 pub fn says_same(a: &AnswerSet, b: &AnswerSet) -> bool {
@@ -73,7 +163,7 @@ fn set_of(pool: &Pool) -> Box<AnswerSet> {
 
 /// The rotation: each member as often as its weight says, spread evenly (smooth weighted round robin). Weights whose
 /// sum, after taking out common factors, exceeds 1024 are rounded to that resolution, and never to nothing.
-fn ring(members: &[Member]) -> Vec<u8> {
+fn ring<T>(members: &[Member<T>]) -> Vec<u8> {
     let mut weights: Vec<u64> = members.iter().map(|m| u64::from(m.weight.max(1))).collect();
     let divisor = weights.iter().copied().fold(0, gcd).max(1);
     for weight in &mut weights {
@@ -111,6 +201,7 @@ mod tests {
             address: IpAddr::from([192, 0, 2, i as u8]),
             weight: *w,
             service: None,
+            identity: 0,
         };
         weights.iter().enumerate().map(member).collect()
     }
@@ -138,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_set_gives_what_the_pool_says() {
-        let pool = |give| Pool { rotate: members(&[1, 1]), extras: members(&[1]), give };
+        let pool = |give| Pool { rotate: members(&[1, 1]), extras: members(&[1]), give, pick: Pick::Turn };
         let give = |give| {
             let set = set_of(&pool(give));
             (set.rotate, set.total, set.give, set.flags)

@@ -1,7 +1,7 @@
 //! The partition of client addresses into classes (design section 4, "Client class").
 //!
-//! Two addresses are of one class if no decision can tell them apart: the same policy brings its preferred locations
-//! to both, or no policy does and static proximity sees both from the same place. The partition is a function of the
+//! Two addresses are of one class if no decision can tell them apart: the same policies fire for both, whatever the name
+//! and the type, and static proximity sees both from the same place. The partition is a function of the
 //! configuration alone; health never moves a class. How it is made:
 //!
 //! 1. `sweep`: every prefix of a rule and every range of a location cuts the address space; between two cuts nothing
@@ -13,16 +13,21 @@ mod sweep;
 mod trie;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
 };
 
 use ipnet::Ipv6Net;
 use responder_common::layout;
 
 use crate::{
-    decide::{Client, Owner, candidate, chain, policy, proximity},
-    model::{DnsActionKind, Model, PolicyId, RecordType},
+    decide::{
+        Client, Owner, candidate, chain,
+        policy::{self, Asked},
+        proximity,
+    },
+    model::{Model, PolicyId, RecordType, Rule, VserverId, policy::BindPoint},
 };
 use sweep::Piece;
 
@@ -42,7 +47,7 @@ pub struct Classes {
     /// For every class an address of it, to decide for. Class 0 is what no rule and no range mentions, if there is
     /// such an address at all.
     pub representatives: Vec<IpAddr>,
-    /// For every class the range of locations that holds its representative; index into the model's table.
+    /// For every class the place of its representative, as a number of the model's table.
     places: Vec<Option<u32>>,
     /// For every class whether a policy decides for it, and not proximity.
     fired: Vec<bool>,
@@ -72,11 +77,14 @@ pub struct ClassError {
     pub splits: usize,
 }
 
-/// What decisions take from a client: the policy that fires, else the view of static proximity, by number.
+/// What decisions take from a client: which policies fire, by number, and the view of static proximity, by number; no
+/// view where a list of preferred locations always overrides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Signature {
-    Preferred(PolicyId),
-    Place(u32),
+struct Signature {
+    fired: u32,
+    /// Some policy fires.
+    any: bool,
+    view: Option<u32>,
 }
 
 impl Classes {
@@ -170,7 +178,7 @@ impl Classes {
     /// A client of the class to decide for, located without a search.
     pub fn client<'m>(&self, model: &'m Model, class: u16) -> Client<'m> {
         let class = usize::from(class);
-        let place = self.places[class].map(|i| &model.locations.custom[i as usize]);
+        let place = self.places[class].and_then(|number| model.locations.place(number));
         Client { address: self.representatives[class], place }
     }
 }
@@ -193,35 +201,97 @@ pub fn ecs_flags(model: &Model, owner: &Owner) -> u8 {
 }
 
 fn has_policies(model: &Model) -> bool {
-    model
-        .policies
-        .iter()
-        .any(|p| matches!(model.actions[p.action.index()].kind, DnsActionKind::PreferredLocations(_)))
+    model.policies.iter().any(|p| model.actions[p.action.index()].kind.has_effect())
 }
 
 /// False if the owner answers this type alike to all classes, so that one column will do. A cheap rule that may say
 /// true too often, never too seldom.
 pub fn classed(model: &Model, owner: &Owner, rtype: RecordType) -> bool {
-    let preferred = has_policies(model);
+    let has_policies = has_policies(model);
     let links = chain::links(model, owner.vserver);
     let answers = |v| model.vserver(v).types.contains(&rtype) && candidate::has_address(model, v, rtype);
-    links.into_iter().any(|v| answers(v) && (preferred || proximity::is_used_by(model.vserver(v))))
+    // Policies answer without any service, too.
+    (has_policies && model.vserver(owner.vserver).types.contains(&rtype))
+        || links.into_iter().any(|v| answers(v) && proximity::is_used_by(model.vserver(v)))
 }
+
+/// Everything but the client that policies look at, in one combination.
+struct Context {
+    vserver: VserverId,
+    names: Arc<[u64]>,
+    rtype: RecordType,
+    /// For policies of responses.
+    code: Option<u16>,
+}
+
+/// Every combination that makes a difference.
+fn contexts(model: &Model) -> Vec<Context> {
+    let mut names: BTreeSet<Vec<u64>> = BTreeSet::new();
+    if model.name_tests.is_empty() {
+        names.insert(Vec::new());
+    } else {
+        names.extend(model.domains.iter().map(|domain| policy::name_bits(&model.name_tests, &domain.name)));
+    }
+    let nobody = VserverId(u32::MAX);
+    let mut vservers = BTreeSet::from([nobody]);
+    let (mut tests_type, mut has_responses) = (false, false);
+    for policy in &model.policies {
+        policy.rule.visit(&mut |part| tests_type |= matches!(part, Rule::Type { .. }));
+        match policy.bind {
+            BindPoint::Vserver(id) => drop(vservers.insert(id)),
+            BindPoint::VserverResponse(id) => {
+                vservers.insert(id);
+                has_responses = true;
+            }
+            BindPoint::ResponseOverride | BindPoint::Response => has_responses = true,
+            BindPoint::RequestOverride | BindPoint::Request | BindPoint::Label(_) => {}
+        }
+    }
+    let types = if tests_type { &RecordType::ALL[..] } else { &RecordType::ALL[..1] };
+    // The codes that a decision can have: NOERROR and REFUSED.
+    let codes = if has_responses { &[None, Some(0), Some(5)][..] } else { &[None][..] };
+    let mut out = Vec::new();
+    for bits in names {
+        let names: Arc<[u64]> = bits.into();
+        for vserver in &vservers {
+            for (rtype, code) in types.iter().flat_map(|rtype| codes.iter().map(move |code| (*rtype, *code)))
+            {
+                out.push(Context { vserver: *vserver, names: names.clone(), rtype, code });
+            }
+        }
+    }
+    out
+}
+
+/// What fires in one context: by dropping, rewriting, preferring locations, choosing a view.
+type Firing = [Option<PolicyId>; 4];
 
 /// Gives pieces their signatures.
 struct Signer<'m> {
     model: &'m Model,
     proximity: bool,
+    contexts: Vec<Context>,
+    /// What fires, numbered.
+    firings: HashMap<Vec<Firing>, u32>,
     /// Views of static proximity, numbered.
     views: HashMap<Vec<u32>, u32>,
     /// The number of the view from each distinct place, by spelling: big tables repeat few places.
     places: HashMap<(String, Option<(u64, u64)>), u32>,
+    /// The same by the number of the place.
+    numbers: HashMap<Option<u32>, u32>,
 }
 
 impl<'m> Signer<'m> {
     fn new(model: &'m Model) -> Self {
-        let proximity = model.vservers.iter().any(proximity::is_used_by);
-        Self { model, proximity, views: HashMap::new(), places: HashMap::new() }
+        Self {
+            model,
+            proximity: model.vservers.iter().any(proximity::is_used_by),
+            contexts: contexts(model),
+            firings: HashMap::new(),
+            views: HashMap::new(),
+            places: HashMap::new(),
+            numbers: HashMap::new(),
+        }
     }
 
     fn family(&mut self, v4: bool) -> Vec<(Piece, Signature)> {
@@ -230,25 +300,48 @@ impl<'m> Signer<'m> {
     }
 
     fn sign(&mut self, piece: Piece, v4: bool) -> Signature {
-        let place = piece.range.map(|i| &self.model.locations.custom[i as usize]);
+        let place = piece.range.and_then(|number| self.model.locations.place(number));
         let client = Client { address: address(v4, piece.first), place };
-        match policy::fires(self.model, &client) {
-            Some(fired) => Signature::Preferred(fired.policy),
-            None if !self.proximity => Signature::Place(0),
-            None => Signature::Place(self.view(&client)),
-        }
+        let firings: Vec<Firing> =
+            self.contexts.iter().map(|context| self.firing(context, &client)).collect();
+        let always_listed = firings.iter().all(|[_, _, preferred, _]| preferred.is_some());
+        let view = (self.proximity && !always_listed).then(|| self.view(piece.range, &client));
+        let any = firings.iter().flatten().any(Option::is_some);
+        let next = self.firings.len() as u32;
+        Signature { fired: *self.firings.entry(firings).or_insert(next), any, view }
     }
 
-    fn view(&mut self, client: &Client<'_>) -> u32 {
+    fn firing(&self, context: &Context, client: &Client<'_>) -> Firing {
+        let Context { vserver, rtype, code, .. } = *context;
+        let asked = Asked { client, vserver, names: &context.names, rtype };
+        let fired = match code {
+            None => policy::fires(self.model, &asked),
+            Some(code) => policy::fires_on_response(self.model, &asked, code),
+        };
+        [
+            fired.drop,
+            fired.rewrite.map(|(hit, ..)| hit),
+            fired.preferred.map(|(hit, _)| hit),
+            fired.view.map(|(hit, _)| hit),
+        ]
+        .map(|hit| hit.map(|hit| hit.policy))
+    }
+
+    fn view(&mut self, number: Option<u32>, client: &Client<'_>) -> u32 {
+        if let Some(known) = self.numbers.get(&number) {
+            return *known;
+        }
         let key = client.place.map_or_else(Default::default, |place| {
             let bits = place.coordinates.map(|(lon, lat)| (lon.to_bits(), lat.to_bits()));
             (place.location.to_string().to_ascii_lowercase(), bits)
         });
         let (model, views) = (self.model, &mut self.views);
-        *self.places.entry(key).or_insert_with(|| {
+        let view = *self.places.entry(key).or_insert_with(|| {
             let next = views.len() as u32;
             *views.entry(proximity::view(model, client.place)).or_insert(next)
-        })
+        });
+        self.numbers.insert(number, view);
+        view
     }
 }
 
@@ -276,7 +369,7 @@ impl Numbering {
             out.numbers.entry(*signature).or_insert_with(|| {
                 out.representatives.push(address(v4, piece.first));
                 out.places.push(piece.range);
-                out.fired.push(matches!(signature, Signature::Preferred(_)));
+                out.fired.push(signature.any);
                 next
             });
         }

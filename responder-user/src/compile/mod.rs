@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-use answer::answer_set;
+use answer::{Column, Deferred, column, placeholder};
 use class::{ClassError, Classes};
 use name::{Names, StaticTypes};
 use number::{NumberError, Numbering};
@@ -62,8 +62,19 @@ pub struct Compiled {
     pub fingerprint: u64,
 }
 
-/// What an answer of one owner and type is for each of its columns; None while undecided.
+/// What stands in the table for each column of one owner and type; None while undecided.
 pub type Columns = Vec<Option<Box<layout::AnswerSet>>>;
+
+/// The answers of one owner and type.
+#[derive(Debug, Default)]
+pub struct Side {
+    /// For the table; empty for types that are in none.
+    pub columns: Columns,
+    /// For workers alone, by number.
+    pub deferred: Vec<(u32, Arc<Deferred>)>,
+    /// Some column is not decided.
+    pub is_undecided: bool,
+}
 
 impl Compiled {
     /// Compiles a model. `static_types` says what the zone data has at a name; `soa_of` overrides the SOA of a zone,
@@ -88,20 +99,28 @@ impl Compiled {
     }
 
     /// Decides all columns of one owner and type, each decision once.
-    pub fn columns(&self, snapshot: &Snapshot, owner: OwnerId, rtype: RecordType) -> Columns {
-        let Some(side) = self.numbering.side(owner, rtype) else { return Vec::new() };
-        (0..side.columns)
-            .map(|class| {
-                let client = self.classes.client(&self.model, class as u16);
-                answer_set(&decide_without_steps(
-                    &self.model,
-                    snapshot,
-                    self.owners.owner(owner),
-                    rtype,
-                    &client,
-                ))
-            })
-            .collect()
+    pub fn columns(&self, snapshot: &Snapshot, owner: OwnerId, rtype: RecordType) -> Side {
+        let mut out = Side::default();
+        let Some(side) = self.numbering.side(owner, rtype) else { return out };
+        for class in 0..side.columns {
+            let client = self.classes.client(&self.model, class as u16);
+            let owner = self.owners.owner(owner);
+            let decision = decide_without_steps(&self.model, snapshot, owner, rtype, &client);
+            let number = side.base + class;
+            let (set, deferred) = match column(&decision, rtype) {
+                Column::Undecided => {
+                    out.is_undecided = true;
+                    (None, None)
+                }
+                Column::Set(set) => (Some(set), None),
+                Column::Deferred(deferred) => (Some(placeholder(&deferred)), Some(deferred)),
+            };
+            out.deferred.extend(deferred.map(|deferred| (number, deferred)));
+            if rtype.is_address() {
+                out.columns.push(set);
+            }
+        }
+        out
     }
 }
 
@@ -116,7 +135,7 @@ fn fingerprint(
     for (i, owner) in owners.list.iter().enumerate() {
         model.vserver(owner.vserver).name.hash(&mut hasher);
         owner.backup_ip.hash(&mut hasher);
-        for rtype in number::SIDES {
+        for rtype in number::SIDES.into_iter().chain(number::WORKER_SIDES) {
             numbering.side(OwnerId(i as u32), rtype).map(|side| (side.base, side.columns)).hash(&mut hasher);
         }
     }

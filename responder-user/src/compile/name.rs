@@ -13,12 +13,12 @@ use responder_common::{
 
 use super::{
     class::ecs_flags,
-    number::{Numbering, SIDES},
+    number::{Numbering, SIDES, Side},
     soa::{FIRST_ZONE, LONGEST_WITH_ROOM, OWN_APEX, OWN_APEX_LONG},
 };
 use crate::{
     decide::Owners,
-    model::{DnsName, Model},
+    model::{DnsName, Model, RecordType},
 };
 
 /// What static zone data has at a name that is a GSLB name, too.
@@ -39,6 +39,26 @@ pub struct Names {
     pub fast: Vec<(DnsName, NameEntry)>,
     /// Names that are too long for it: only workers answer them. Their entries have no name words.
     pub long: Vec<(DnsName, NameEntry)>,
+    /// Names with records that are no addresses.
+    pub records: Vec<(DnsName, RecordNames)>,
+}
+
+/// The records of a name that are no addresses: workers answer them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordNames {
+    /// The name is an alias.
+    pub cname: Option<RecordPlace>,
+    /// It has NAPTR records.
+    pub naptr: Option<RecordPlace>,
+}
+
+/// Where the answers of one type stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordPlace {
+    /// Their numbers.
+    pub side: Side,
+    /// TTL in seconds.
+    pub ttl: u32,
 }
 
 impl Names {
@@ -59,17 +79,31 @@ impl Names {
             let name = &model.domains[group[0]].name;
             let statics = static_types(name);
             let mut entry = frame(name, &zones, statics);
+            let mut records = RecordNames::default();
             for &index in group {
                 for served in owners.served(model, index) {
-                    let Some(at) = SIDES.iter().position(|side| *side == served.rtype) else { continue };
                     let Some(side) = numbering.side(served.owner, served.rtype) else { continue };
+                    entry.flags |= ecs_flags(model, owners.owner(served.owner));
+                    let Some(at) = SIDES.iter().position(|side| *side == served.rtype) else {
+                        let place = Some(RecordPlace { side, ttl: served.ttl });
+                        entry.flags |= NAME_OTHER_TYPES;
+                        if served.rtype == RecordType::Cname {
+                            records.cname = place;
+                            entry.references = [REFERENCE_WORKER; 2];
+                        } else {
+                            records.naptr = place;
+                        }
+                        continue;
+                    };
                     entry.references[at] = side.base;
                     entry.ttls[at] = served.ttl;
-                    entry.flags |= ecs_flags(model, owners.owner(served.owner));
                     if side.columns > 1 {
                         entry.flags |= [NAME_CLASSED_A, NAME_CLASSED_AAAA][at];
                     }
                 }
+            }
+            if records != RecordNames::default() {
+                out.records.push((name.clone(), records));
             }
             let list = if name.wire().len() <= FAST_NAME { &mut out.fast } else { &mut out.long };
             list.push((name.clone(), entry));

@@ -2,12 +2,15 @@
 
 use super::class::{Classes, classed};
 use crate::{
-    decide::{OwnerId, Owners},
+    decide::{Owner, OwnerId, Owners},
     model::{Model, RecordType},
 };
 
 /// The types that the packet path answers, in the order of `NameEntry::references`.
 pub const SIDES: [RecordType; 2] = [RecordType::A, RecordType::Aaaa];
+
+/// The types that workers answer by themselves. Their numbers lie behind those of the reference table.
+pub const WORKER_SIDES: [RecordType; 2] = [RecordType::Cname, RecordType::Naptr];
 
 /// Reference words that a world may have: 128 MiB.
 pub const LIMIT: usize = 1 << 24;
@@ -25,6 +28,7 @@ pub struct Side {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbering {
     sides: Vec<[Option<Side>; 2]>,
+    worker_sides: Vec<[Option<Side>; 2]>,
     total: u32,
 }
 
@@ -46,17 +50,20 @@ impl Numbering {
     /// Numbers all owners.
     pub fn of(model: &Model, owners: &Owners, classes: &Classes) -> Result<Self, NumberError> {
         let mut next = 0;
-        let mut sides = Vec::with_capacity(owners.list.len());
-        for owner in &owners.list {
-            sides.push(SIDES.map(|rtype| {
+        let mut number = |types: [RecordType; 2]| -> Vec<[Option<(usize, usize)>; 2]> {
+            let side = |owner: &Owner, rtype: RecordType, next: &mut usize| {
                 if !model.vserver(owner.vserver).types.contains(&rtype) {
                     return None;
                 }
                 let columns = if classed(model, owner, rtype) { classes.count() } else { 1 };
-                next += columns;
-                Some((next - columns, columns))
-            }));
-        }
+                *next += columns;
+                Some((*next - columns, columns))
+            };
+            owners.list.iter().map(|owner| types.map(|rtype| side(owner, rtype, &mut next))).collect()
+        };
+        let sides = number(SIDES);
+        let total = sides.iter().flatten().flatten().map(|(base, columns)| base + columns).max().unwrap_or(0);
+        let worker_sides = number(WORKER_SIDES);
         if next > LIMIT {
             return Err(NumberError {
                 owners: owners.list.len(),
@@ -65,18 +72,29 @@ impl Numbering {
             });
         }
         let narrow = |(base, columns)| Side { base: base as u32, columns: columns as u32 };
-        let sides = sides.into_iter().map(|both| both.map(|side| side.map(narrow))).collect();
-        Ok(Self { sides, total: next as u32 })
+        let narrow = |sides: Vec<[Option<(usize, usize)>; 2]>| -> Vec<[Option<Side>; 2]> {
+            sides.into_iter().map(|both| both.map(|side| side.map(narrow))).collect()
+        };
+        Ok(Self { sides: narrow(sides), worker_sides: narrow(worker_sides), total: total as u32 })
     }
 
-    /// Words in all.
+    /// Words of the reference table.
     pub fn total(&self) -> u32 {
         self.total
     }
 
+    /// Numbers in all, those of the workers' types included.
+    pub fn count(&self) -> u32 {
+        let all = self.sides.iter().chain(&self.worker_sides).flatten().flatten();
+        all.map(|side| side.base + side.columns).max().unwrap_or(0)
+    }
+
     /// The words of an owner and type; None if it does not answer the type.
     pub fn side(&self, owner: OwnerId, rtype: RecordType) -> Option<Side> {
-        let at = SIDES.iter().position(|side| *side == rtype)?;
-        self.sides.get(owner.index())?[at]
+        let at = |types: [RecordType; 2]| types.iter().position(|side| *side == rtype);
+        match (at(SIDES), at(WORKER_SIDES)) {
+            (Some(at), _) => self.sides.get(owner.index())?[at],
+            (None, at) => self.worker_sides.get(owner.index())?[at?],
+        }
     }
 }

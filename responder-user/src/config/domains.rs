@@ -13,7 +13,7 @@ use super::{
     problem::{MOST_LISTED, Notes, Problem},
     validate::{Index, label},
 };
-use crate::model::{Domain, Model, VserverId, vserver::MAX_POOL};
+use crate::model::{Domain, Model, RecordType, VserverId, vserver::MAX_POOL};
 
 /// TTL when none is given (spec/netscaler.md 3.9).
 const DEFAULT_TTL: u32 = 5;
@@ -109,8 +109,10 @@ fn backup_fits(notes: &Notes<'_>, label: &str, typed: &super::file::Domain, vser
 impl Gathered {
     /// A name may be bound once for each type; names with `*` are not what they look like.
     fn check(&self, notes: &Notes<'_>, model: &Model) {
+        // An alias is all there is at its name.
+        let bit = |t: &RecordType| if *t == RecordType::Cname { u8::MAX } else { 1 << *t as u8 };
         let masks: Vec<u8> =
-            model.vservers.iter().map(|v| v.types.iter().fold(0, |mask, t| mask | 1 << *t as u8)).collect();
+            model.vservers.iter().map(|v| v.types.iter().fold(0, |mask, t| mask | bit(t))).collect();
         if let Some(i) = self.domains.iter().position(|d| d.name.wire().starts_with(b"\x01*")) {
             let text =
                 format!("domain \"{}\": name: * stands for itself, not for every name", self.domains[i].name);
@@ -166,7 +168,7 @@ impl Gathered {
             "domain \"{}\": name: is already bound to vserver {:?} for type {} {place}",
             domain.name,
             earlier.name,
-            kind.map_or("", |t| t.name()),
+            kind.map_or("CNAME, which goes with no other", |t| t.name()),
         );
         match self.origins[second] {
             Origin::File { at } => notes.problem(at, text),

@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use super::problem::At;
+use super::{geo::Source, problem::At};
 use crate::model::{
-    DnsName, Location, Method, MonitorKind, RecordType, Rule, Settings,
+    self, DnsName, Location, Method, MonitorKind, Naptr, RecordType, Rule, Settings,
     location::{LocationRange, WildcardMatchesAny},
     policy::Goto,
 };
@@ -25,6 +25,10 @@ pub struct File {
     pub places: Vec<(&'static str, At<String>)>,
     /// `location.wildcard_matches_any`
     pub wildcard_matches_any: WildcardMatchesAny,
+    /// `location.context` is "custom": what the qualifiers mean is not known.
+    pub custom_context: bool,
+    /// `location.files`
+    pub location_files: Vec<Source>,
     /// `location.custom`
     pub ranges: Vec<LocationRange>,
     /// `[[zone]]`
@@ -142,11 +146,20 @@ pub struct Service {
     pub site: Option<String>,
     /// `behind`
     pub behind: Option<At<String>>,
+    /// `naptr`
+    pub naptr: Option<Naptr>,
+    /// `max_connections`
+    pub max_connections: u32,
+    /// `max_bandwidth`
+    pub max_bandwidth: u32,
+    /// `views`, each with its addresses.
+    pub views: Vec<(String, Vec<At<IpAddr>>)>,
+    /// `hash_id`
+    pub hash_id: Option<u32>,
 }
 
 /// `[[vserver]]`
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "switches of the configuration, each with its own name")]
 pub struct Vserver {
     /// `name`
     pub head: Head,
@@ -162,16 +175,8 @@ pub struct Vserver {
     pub services: Vec<Bound>,
     /// `backup`
     pub backup: Option<At<String>>,
-    /// `multiple_ip_response`
-    pub multiple_ip_response: bool,
-    /// `ecs`
-    pub ecs: bool,
-    /// `ecs_validation`
-    pub ecs_validation: bool,
-    /// `empty_down_response`
-    pub empty_down_response: bool,
-    /// `state`
-    pub enabled: bool,
+    /// Everything that refers to nothing else, with its defaults.
+    pub plain: model::Vserver,
 }
 
 /// One of `vserver.services`.
@@ -225,8 +230,16 @@ pub struct Action {
 pub enum Payload {
     /// `preferred_locations`
     Preferred(Vec<At<Location>>),
-    /// A key that has no effect yet.
-    Inert(&'static str),
+    /// `view`
+    View(At<String>),
+    /// `rewrite` and `ttl`
+    Rewrite(Vec<IpAddr>, u32),
+    /// `drop = true`
+    Drop,
+    /// `cache_bypass = true`
+    CacheBypass,
+    /// `noop = true`
+    Noop,
 }
 
 /// `[[dns_policy]]`
@@ -240,10 +253,31 @@ pub struct Policy {
     pub rule_text: At<String>,
     /// `action`
     pub action: At<String>,
+    /// `bind`, or the bind point of all requests; `priority`, `goto` and `invoke` of the policy hold where a bind point
+    /// has none of its own.
+    pub binds: Vec<Bind>,
+}
+
+/// One of `dns_policy.bind`
+#[derive(Debug)]
+pub struct Bind {
+    /// Where.
+    pub point: Point,
     /// `priority`
     pub priority: At<u32>,
     /// `goto`
     pub goto: Option<At<Goto>>,
-    /// False: `bind` says some other bind point than that of all requests.
-    pub global: bool,
+    /// `invoke`: name of a label.
+    pub invoke: Option<At<String>>,
+}
+
+/// Where a policy is bound, names not looked up yet.
+#[derive(Debug)]
+pub enum Point {
+    /// A global one.
+    Global(model::policy::BindPoint),
+    /// `vserver`, and whether its responses.
+    Vserver(At<String>, bool),
+    /// `label`
+    Label(String),
 }

@@ -15,7 +15,6 @@ pub(super) type Fields = &'static [(&'static str, Shape)];
 /// What a key takes.
 pub(super) enum Shape {
     Bool,
-    Text,
     Name,
     Integer(i64, i64),
     /// A duration in milliseconds, least and most.
@@ -37,14 +36,11 @@ pub(super) enum Shape {
     Condition,
     Table(Fields),
     Tables(Fields),
-    /// Names of the user, each with an address or a list of them.
-    AddressesByName,
     /// A table or list that is not looked into yet.
     Anything,
 }
 
-const MINUTE: u64 = 60_000;
-const DAY: u64 = 24 * 60 * MINUTE;
+const DAY: u64 = 24 * 3_600_000;
 
 macro_rules! words {
     ($($word:literal)*) => { Shape::Word(&[$(($word, ())),*]) };
@@ -64,55 +60,6 @@ pub(super) const RESOLVER: Fields = &[
 
 /// `[metrics]`
 pub(super) const METRICS: Fields = &[("listen", Shape::SocketAddress)];
-
-/// `location.files`
-pub(super) const LOCATION_FILE: Fields = &[("path", Shape::Text), ("format", words!("netscaler" "mmdb"))];
-
-/// Of `[[monitor]]`: what a load monitor asks.
-pub(super) const LOAD: Fields =
-    &[("source", words!("snmp" "http-json" "prometheus" "push")), ("metrics", Shape::Tables(METRIC))];
-
-const METRIC: Fields = &[
-    ("name", Shape::Name),
-    ("oid", Shape::Text),
-    ("threshold", Shape::Integer(0, u32::MAX as i64)),
-    ("weight", Shape::Integer(1, 100)),
-];
-
-/// Of `[[service]]`.
-pub(super) const SERVICE: Fields =
-    &[("max_connections", Shape::Integer(0, u32::MAX as i64)), ("views", Shape::AddressesByName)];
-
-/// Of `[[vserver]]`.
-pub(super) const VSERVER: Fields = &[
-    ("disable_primary_on_down", Shape::Bool),
-    ("effective_state", words!("none" "state-only")),
-    ("skip_persistency", words!("none" "rebalance" "bypass")),
-    ("persistence", Shape::Table(PERSISTENCE)),
-    ("spillover", Shape::Table(SPILLOVER)),
-];
-
-const PERSISTENCE: Fields = &[
-    ("type", words!("none" "source-ip")),
-    ("mask", Shape::Integer(1, 32)),
-    ("mask6", Shape::Integer(1, 128)),
-    ("timeout", Shape::Span(2 * MINUTE, DAY)),
-    ("id", Shape::Integer(0, 65_535)),
-    ("ignore_in_round_robin", Shape::Bool),
-];
-
-const SPILLOVER: Fields = &[
-    ("method", words!("none" "connection" "dynamic-connection" "bandwidth" "health")),
-    ("threshold", Shape::Integer(1, 4_294_967_287)),
-    ("persistence", Shape::Bool),
-    ("timeout", Shape::Span(2 * MINUTE, DAY)),
-    ("action", words!("drop" "redirect" "accept" "empty" "refused")),
-    ("redirect", Shape::Text),
-];
-
-/// Of `[[dns_action]]`: the kinds of payload besides preferred locations.
-pub(super) const ACTION: Fields =
-    &[("view", Shape::Name), ("drop", Shape::Bool), ("rewrite", Shape::Addresses)];
 
 /// `[[scenario]]`
 pub(super) const SCENARIO: Fields = &[("trigger", Shape::Table(TRIGGER))];
@@ -192,20 +139,10 @@ fn one_of_or_scenario(typed: &str, words: &[&str], allowed: &str) -> Result<(), 
 }
 
 impl Reader<'_> {
-    /// Checks the types of all keys; says nothing about their having no effect.
+    /// Checks the types of all keys.
     pub(super) fn check(&self, fields: Fields) {
         for (key, shape) in fields {
             self.check_one(key, shape);
-        }
-    }
-
-    /// Checks the types of all keys, and warns of each that is there.
-    pub(super) fn check_inert(&self, fields: Fields) {
-        for (key, shape) in fields {
-            self.check_one(key, shape);
-            if self.has(key) {
-                self.inert(key);
-            }
         }
     }
 
@@ -221,7 +158,6 @@ impl Reader<'_> {
     fn check_one(&self, key: &'static str, shape: &Shape) {
         match shape {
             Shape::Bool => drop(self.get(key, &Bool)),
-            Shape::Text => drop(self.get(key, &Text)),
             Shape::Name => drop(self.get(key, &Name)),
             Shape::Integer(min, max) => drop(self.get(key, &Integer { min: *min, max: *max })),
             Shape::Span(min, max) => {
@@ -241,11 +177,6 @@ impl Reader<'_> {
             Shape::Condition => self.check_condition(key),
             Shape::Table(fields) => self.table(key).iter().for_each(|table| table.check_whole(fields)),
             Shape::Tables(fields) => self.tables(key).iter().for_each(|table| table.check_whole(fields)),
-            Shape::AddressesByName => {
-                if let Some(table) = self.table(key) {
-                    table.entries(&ADDRESS);
-                }
-            }
             Shape::Anything => drop(self.has(key)),
         }
     }

@@ -221,7 +221,7 @@ pub(super) struct GotoKind;
 impl Kind for GotoKind {
     type Out = Goto;
     fn allowed(&self) -> String {
-        "\"END\", \"NEXT\" or a priority from 1 to 65534".to_owned()
+        "\"END\", \"NEXT\", \"USE_INVOCATION_RESULT\" or a priority from 1 to 2147483647".to_owned()
     }
     fn read(&self, node: Node<'_>) -> Result<Goto, Wrong> {
         let value = node.as_value().ok_or(Wrong::Type)?;
@@ -229,13 +229,13 @@ impl Kind for GotoKind {
             (Some(word), _) if word.eq_ignore_ascii_case("END") => return Ok(Goto::End),
             (Some(word), _) if word.eq_ignore_ascii_case("NEXT") => return Ok(Goto::Next),
             (Some(word), _) if word.eq_ignore_ascii_case("USE_INVOCATION_RESULT") => {
-                return Err(Wrong::Value("not supported yet: USE_INVOCATION_RESULT".to_owned()));
+                return Ok(Goto::UseInvocationResult);
             }
             (Some(word), _) => (format!("{word:?}"), word.parse().unwrap_or(0)),
             (_, Some(number)) => (number.to_string(), number),
             _ => return Err(Wrong::Type),
         };
-        if (1..=65_534).contains(&number) {
+        if (1..=0x7fff_ffff).contains(&number) {
             return Ok(Goto::Priority(number as u32));
         }
         Err(Wrong::Value(format!("{typed} is not known; allowed is {}", self.allowed())))

@@ -6,7 +6,7 @@ use super::{
     validate::label,
 };
 use crate::model::{
-    Location, Method, Model,
+    Location, Method, Model, RecordType, Rule,
     location::{WildcardMatchesAny, same_qualifier},
     policy::Goto,
 };
@@ -16,10 +16,11 @@ pub(super) fn lint(notes: &Notes<'_>, file: &File, model: &Model) {
     zones(notes, file);
     vservers(notes, file);
     preferred(notes, file, model);
-    for policy in file.policies.iter().filter(|policy| policy.global) {
+    for policy in &file.policies {
         pattern(notes, file, policy);
-        goto(notes, file, policy);
+        goto(notes, model, policy);
     }
+    types(notes, file, model);
 }
 
 fn zones(notes: &Notes<'_>, file: &File) {
@@ -41,23 +42,46 @@ fn vservers(notes: &Notes<'_>, file: &File) {
             notes.warning(vserver.head.at, format!("{label}: services: is empty; it is always down"));
         }
         let method = vserver.method.as_ref().map_or(Method::default(), |method| method.value);
-        let methods = [
-            ("method", method, vserver.method.as_ref().map_or(vserver.head.at, |m| m.at)),
-            (
-                "backup_method",
-                vserver.backup_method.as_ref().map_or(Method::RoundRobin, |m| m.value),
-                vserver.backup_method.as_ref().map_or(vserver.head.at, |m| m.at),
-            ),
-        ];
-        for (field, method, at) in methods {
-            if !matches!(method, Method::RoundRobin | Method::StaticProximity) {
-                let default = if at == vserver.head.at { ", the default," } else { "" };
-                let text = format!("{label}: {field}: {method}{default} acts as round-robin for now");
-                notes.warn_once(&format!("vserver/{field}/{method}"), at, text);
+        let at = vserver.method.as_ref().map_or(vserver.head.at, |m| m.at);
+        let default = if vserver.method.is_none() { ", the default," } else { "" };
+        let text = match method {
+            Method::RoundRobin | Method::StaticProximity | Method::SourceIpHash => None,
+            Method::Rtt => {
+                Some("has nothing that measures round trip times, so backup_method or round-robin decides")
+            }
+            Method::Api => Some("has no callouts, so round-robin decides"),
+            _ => Some("acts as round-robin until every service has load figures (responderctl load)"),
+        };
+        if let Some(text) = text {
+            let text = format!("{label}: method: {method}{default} {text}");
+            notes.warn_once(&format!("vserver/method/{method}"), at, text);
+        }
+        if vserver.plain.disable_primary_on_down && vserver.backup.is_none() {
+            let name = &vserver.head.name.value;
+            let has_backup_ip =
+                file.domains.iter().any(|d| d.vserver.value == *name && !d.backup_ip.is_empty());
+            if !has_backup_ip {
+                let text = "disable_primary_on_down: has no effect without backup or a backup_ip";
+                notes.warning(vserver.head.at, format!("{label}: {text}"));
             }
         }
-        if let Some(backup) = &vserver.backup {
-            notes.warn_once("vserver/backup", backup.at, format!("{label}: backup has no effect yet"));
+    }
+}
+
+/// A rule that tests the type sees what the virtual server answers.
+fn types(notes: &Notes<'_>, file: &File, model: &Model) {
+    if !model.vservers.iter().any(|v| v.types.contains(&RecordType::Cname)) {
+        return;
+    }
+    for policy in &file.policies {
+        let mut tests = false;
+        if let Some(rule) = &policy.rule {
+            rule.visit(&mut |part| tests |= matches!(part, Rule::Type { .. }));
+        }
+        if tests {
+            let text = "for names of a vserver of type CNAME the type is CNAME, whatever was asked";
+            let label = label("dns_policy", &policy.head);
+            notes.warn_once("dns_policy/type", policy.rule_text.at, format!("{label}: rule: {text}"));
         }
     }
 }
@@ -103,16 +127,22 @@ fn pattern(notes: &Notes<'_>, file: &File, policy: &Policy) {
 }
 
 /// A goto that leads nowhere is an undefined event at run time (spec/netscaler.md 2.4).
-fn goto(notes: &Notes<'_>, file: &File, policy: &Policy) {
-    let Some((Goto::Priority(target), at)) = policy.goto.as_ref().map(|goto| (goto.value, goto.at)) else {
-        return;
-    };
-    let own = policy.priority.value;
-    let mut priorities = file.policies.iter().filter(|p| p.global).map(|p| p.priority.value);
-    let highest = priorities.clone().max().unwrap_or(own);
-    let leads = target > highest || (target >= own && priorities.any(|p| p == target));
-    if !leads {
-        let text = format!("{target} leads to no policy behind priority {own}; a match ends the evaluation");
-        notes.warning(at, format!("{}: goto: {text}", label("dns_policy", &policy.head)));
+fn goto(notes: &Notes<'_>, model: &Model, policy: &Policy) {
+    let name = &policy.head.name.value;
+    for bind in &policy.binds {
+        let Some((Goto::Priority(target), at)) = bind.goto.as_ref().map(|goto| (goto.value, goto.at)) else {
+            continue;
+        };
+        let own = bind.priority.value;
+        let made = model.policies.iter().find(|p| p.name == *name && p.priority == own);
+        let Some(made) = made else { continue };
+        let same = || model.policies.iter().filter(|p| p.bind == made.bind).map(|p| p.priority);
+        let highest = same().max().unwrap_or(own);
+        let leads = target > highest || (target >= own && same().any(|p| p == target));
+        if !leads {
+            let text =
+                format!("{target} leads to no policy behind priority {own}; a match ends the evaluation");
+            notes.warning(at, format!("{}: goto: {text}", label("dns_policy", &policy.head)));
+        }
     }
 }

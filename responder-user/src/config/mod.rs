@@ -22,11 +22,13 @@ pub mod file;
 pub mod rule;
 
 mod domains;
+mod geo;
 mod inert;
 mod kind;
 mod lint;
 mod names;
 mod place;
+mod policies;
 mod pool;
 mod problem;
 mod range;

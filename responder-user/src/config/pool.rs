@@ -5,7 +5,7 @@ use super::{
     problem::Notes,
     validate::{Index, chain, label},
 };
-use crate::model::{Bound, RecordType, ServiceId, Vserver, VserverId, vserver::MAX_POOL};
+use crate::model::{Bound, Model, RecordType, ServiceId, Vserver, VserverId, vserver::MAX_POOL};
 
 /// All virtual servers, in the order of the file.
 pub(super) fn vservers(
@@ -60,10 +60,14 @@ fn vserver(
         let main = typed.method.as_ref().map_or_else(Default::default, |m| m.value);
         if !matches!(main, crate::model::Method::StaticProximity | crate::model::Method::Rtt) {
             let text = format!("has no meaning with method {main}; it goes with static-proximity or rtt");
-            notes.problem(method.at, format!("{label}: backup_method: {text}"));
+            notes.warning(method.at, format!("{label}: backup_method: {text}"));
         }
     }
     let backup = typed.backup.as_ref().and_then(|name| vservers.find(notes, &label, "backup", name));
+    if types.contains(&RecordType::Cname) && types.len() > 1 && whole {
+        let text = "CNAME goes with no other type: a name that is an alias has no other records";
+        notes.problem(typed.head.at, format!("{label}: types: {text}"));
+    }
     Vserver {
         name: typed.head.name.value.clone(),
         service_type: typed.service_type.clone().unwrap_or_else(|| "ANY".to_owned()),
@@ -72,11 +76,7 @@ fn vserver(
         backup_method: typed.backup_method.as_ref().map(|method| method.value),
         services: bound,
         backup: backup.map(|i| VserverId(i as u32)),
-        multiple_ip_response: typed.multiple_ip_response,
-        ecs: typed.ecs,
-        ecs_validation: typed.ecs_validation,
-        empty_down_response: typed.empty_down_response,
-        enabled: typed.enabled,
+        ..typed.plain.clone()
     }
 }
 
@@ -85,7 +85,7 @@ fn types(file: &File, typed: &Typed, bound: &[Bound]) -> Vec<RecordType> {
     if let Some(types) = &typed.types {
         return types.iter().map(|t| t.value).collect();
     }
-    let all = [RecordType::A, RecordType::Aaaa, RecordType::Cname];
+    let all = RecordType::ALL;
     let gives = |kind: &RecordType| bound.iter().any(|b| fits(file, b.service.index(), *kind));
     let found: Vec<_> = all.into_iter().filter(gives).collect();
     if found.is_empty() { vec![RecordType::A] } else { found }
@@ -96,18 +96,17 @@ fn fits(file: &File, service: usize, kind: RecordType) -> bool {
     let service = &file.services[service];
     service.addresses.iter().any(|a| kind.fits(a.value))
         || (kind == RecordType::Cname && service.cname.is_some())
+        || (kind == RecordType::Naptr && service.naptr.is_some())
 }
 
 /// Services against types, and the size of the pool. `bound`: indexes of the services, and where each was typed.
 fn fitting(notes: &Notes<'_>, file: &File, typed: &Typed, types: &[RecordType], bound: &[(usize, usize)]) {
     let label = label("vserver", &typed.head);
     let names = types.iter().map(|t| t.name()).collect::<Vec<_>>().join(" or ");
-    // What a service gives for NAPTR is not configured yet, so nothing can be said about it.
-    let checked = bound.iter().filter(|_| !types.contains(&RecordType::Naptr));
-    for (service, at) in checked {
+    for (service, at) in bound {
         if !types.iter().any(|kind| fits(file, *service, *kind)) {
             let name = &file.services[*service].head.name.value;
-            let text = format!("service {name:?} has no address of type {names}");
+            let text = format!("service {name:?} has nothing of type {names}");
             notes.problem(*at, format!("{label}: services: {text}"));
         }
     }
@@ -136,6 +135,52 @@ fn backup_types(notes: &Notes<'_>, file: &File, typed: &Typed, made: &Vserver, a
     if !lacking.is_empty() {
         let text = format!("{:?} does not answer type {}", name.value, lacking.join(" and "));
         notes.problem(name.at, format!("{}: backup: {text}", label("vserver", &typed.head)));
+    }
+}
+
+/// A service that stands for a virtual server takes its state; no state may depend on itself.
+pub(super) fn circles(notes: &Notes<'_>, file: &File, model: &Model) {
+    let mut walk = Walk { model, path: Vec::new(), done: vec![false; model.vservers.len()] };
+    for start in 0..model.vservers.len() {
+        walk.path.clear();
+        if let Some(service) = walk.circle(start, None) {
+            let label = label("service", &file.services[service].head);
+            let at = file.services[service].behind.as_ref().map_or(0, |behind| behind.at);
+            notes.problem(at, format!("{label}: behind: the state of the vserver depends on this service"));
+        }
+    }
+}
+
+/// A walk along backups and the virtual servers that services stand for.
+struct Walk<'m> {
+    model: &'m Model,
+    /// Virtual servers, each with the service that led to it, if it was no backup.
+    path: Vec<(usize, Option<usize>)>,
+    done: Vec<bool>,
+}
+
+impl Walk<'_> {
+    /// Some: a service on a circle.
+    fn circle(&mut self, at: usize, by: Option<usize>) -> Option<usize> {
+        if let Some(begin) = self.path.iter().position(|(vserver, _)| *vserver == at) {
+            // Circles of backups alone are reported as loops of the chain.
+            return by.or(self.path[begin + 1..].iter().find_map(|(_, service)| *service));
+        }
+        if self.done[at] {
+            return None;
+        }
+        self.path.push((at, by));
+        let vserver = &self.model.vservers[at];
+        let mut steps: Vec<(usize, Option<usize>)> =
+            vserver.backup.iter().map(|backup| (backup.index(), None)).collect();
+        for bound in &vserver.services {
+            let behind = self.model.service(bound.service).behind;
+            steps.extend(behind.map(|behind| (behind.index(), Some(bound.service.index()))));
+        }
+        let found = steps.into_iter().find_map(|(next, service)| self.circle(next, service));
+        self.path.pop();
+        self.done[at] = true;
+        found
     }
 }
 

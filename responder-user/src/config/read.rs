@@ -9,7 +9,8 @@ use responder_common::{
 use toml_edit::TableLike;
 
 use super::{
-    file::{Action, Domain, DomainList, File, Head, Payload, Policy, Soa, Zone},
+    file::{Action, Bind, Domain, DomainList, File, Head, Payload, Point, Policy, Soa, Zone},
+    geo::{self, Source},
     inert,
     kind::{
         ADDRESS, Bool, DOMAIN_NAME, GotoKind, Integer, Name, Number, PREFIX, Parsed, SOCKET_ADDRESS, Span,
@@ -23,6 +24,7 @@ use super::{
 use crate::model::{
     DnsName, Location,
     location::WildcardMatchesAny,
+    policy::{BindPoint, Goto, REWRITE_TTL},
     settings::{OnExit, XdpMode},
 };
 
@@ -109,6 +111,9 @@ fn server(root: &Reader<'_>, file: &mut File) {
     }
     if let Some(warm_up) = r.get("warm_up", &Span { min: Duration::ZERO, max: 3600 * SECOND }) {
         settings.warm_up = warm_up.value;
+    }
+    if let Some(hold) = r.get("load_hold", &Span { min: SECOND, max: DAY }) {
+        settings.load_hold = hold.value;
     }
     if let Some(nsid) = r.get("nsid", &NSID) {
         settings.nsid = nsid.value;
@@ -247,9 +252,8 @@ const INTERFACE: Parsed<String> = Parsed {
 
 fn locations(root: &Reader<'_>, file: &mut File) {
     let Some(r) = root.table("location") else { return };
-    if r.get("context", &Word(&[("geographic", ()), ("custom", ())])).is_some() {
-        r.inert("context");
-    }
+    let context = r.get("context", &Word(&[("geographic", false), ("custom", true)]));
+    file.custom_context = context.is_some_and(|context| context.value);
     let words = [
         ("no", WildcardMatchesAny::No),
         ("yes", WildcardMatchesAny::Yes),
@@ -259,12 +263,10 @@ fn locations(root: &Reader<'_>, file: &mut File) {
         file.wildcard_matches_any = word.value;
     }
     for entry in r.tables("files") {
-        entry.require("path", &Text);
-        entry.check(inert::LOCATION_FILE);
+        let path = entry.require("path", &Text);
+        let format = entry.get("format", &Word(&geo::FORMATS)).map(|format| format.value);
         entry.finish();
-    }
-    if r.has("files") {
-        r.inert("files");
+        file.location_files.extend(path.map(|path| Source { path, format }));
     }
     file.ranges = r.tables("custom").iter().filter_map(range::read).collect();
     r.finish();
@@ -322,27 +324,40 @@ fn domain_list(r: &Reader<'_>) -> Option<DomainList> {
 
 fn action(r: &Reader<'_>) -> Action {
     let name = r.require("name", &Name);
-    let preferred = r.one_or_list("preferred_locations", &LOCATION);
-    let keys = ["preferred_locations", "view", "drop", "rewrite"];
+    let keys = ["preferred_locations", "view", "drop", "rewrite", "cache_bypass", "noop"];
     let given: Vec<_> = keys.into_iter().filter(|key| r.has(key)).collect();
-    let choice = "one of preferred_locations, view, drop and rewrite";
+    let choice = "one of preferred_locations, view, drop, rewrite, cache_bypass and noop";
     match given[..] {
         [] => r.problem(r.at, "", &format!("does nothing; give {choice}")),
         [_] => {}
         [.., last] => r.problem(r.key_at(last), last, &format!("is one payload too many; give {choice}")),
     }
+    let preferred = r.one_or_list("preferred_locations", &LOCATION);
     if let Some(list) = preferred.as_ref().filter(|list| !(1..=8).contains(&list.len()) && !r.is_broken()) {
         let text = format!("has {} locations; allowed are 1 to 8", list.len());
         r.problem(r.key_at("preferred_locations"), "preferred_locations", &text);
     }
-    r.check_inert(inert::ACTION);
-    if r.get("drop", &Bool).is_some_and(|drop| !drop.value) {
-        r.problem(r.key_at("drop"), "drop", "false does nothing; allowed is true");
+    let view = r.get("view", &Name);
+    let rewrite = r.one_or_list("rewrite", &ADDRESS);
+    let ttl = r.get("ttl", &TTL).map(|ttl| ttl.value as u32);
+    if ttl.is_some() && rewrite.is_none() {
+        r.problem(r.key_at("ttl"), "ttl", "has a meaning with rewrite alone");
+    }
+    for key in ["drop", "cache_bypass", "noop"] {
+        if r.get(key, &Bool).is_some_and(|flag| !flag.value) {
+            r.problem(r.key_at(key), key, "false does nothing; allowed is true");
+        }
     }
     let head = close(r, name);
-    let payload = match preferred {
-        Some(list) => Payload::Preferred(list),
-        None => Payload::Inert(given.first().copied().unwrap_or_default()),
+    let payload = match (preferred, view, rewrite) {
+        (Some(list), ..) => Payload::Preferred(list),
+        (_, Some(view), _) => Payload::View(view),
+        (.., Some(list)) => {
+            Payload::Rewrite(list.into_iter().map(|a| a.value).collect(), ttl.unwrap_or(REWRITE_TTL))
+        }
+        _ if given.contains(&"drop") => Payload::Drop,
+        _ if given.contains(&"cache_bypass") => Payload::CacheBypass,
+        _ => Payload::Noop,
     };
     Action { head, payload }
 }
@@ -359,33 +374,81 @@ fn policy(r: &Reader<'_>) -> Option<Policy> {
         }
     });
     let action = r.require("action", &Name);
-    let priority = r.require("priority", &Integer { min: 1, max: 65_534 });
-    let goto = r.get("goto", &GotoKind);
-    let global = !r.has("bind") || bind(r);
+    let own = Own {
+        priority: r.get("priority", &Integer { min: 1, max: 0x7fff_ffff }),
+        goto: r.get("goto", &GotoKind),
+        invoke: r.get("invoke", &Name),
+    };
+    let binds = if r.has("bind") {
+        r.tables_or_table("bind").iter().filter_map(|table| bind(r, table, &own)).collect()
+    } else {
+        own.bind(r, None, Point::Global(BindPoint::Request)).into_iter().collect()
+    };
     let head = close(r, name);
-    let priority = priority.map(|p| At { value: p.value as u32, at: p.at })?;
-    Some(Policy { head, rule, rule_text: rule_text?, action: action?, priority, goto, global })
+    Some(Policy { head, rule, rule_text: rule_text?, action: action?, binds })
 }
 
-/// `bind = { global = "request" }` is the bind point that works; true if it is that one.
-fn bind(r: &Reader<'_>) -> bool {
-    let Some(table) = r.table("bind") else { return true };
-    let points =
-        [("request", true), ("request-override", false), ("response", false), ("response-override", false)];
+/// What a policy says for all its bind points.
+struct Own {
+    priority: Option<At<i64>>,
+    goto: Option<At<Goto>>,
+    invoke: Option<At<String>>,
+}
+
+impl Own {
+    /// A bind point; what `table` says goes before what the policy says.
+    fn bind(&self, r: &Reader<'_>, table: Option<&Reader<'_>>, point: Point) -> Option<Bind> {
+        let most = if matches!(point, Point::Vserver(..)) { 0x7fff_ffff } else { 65_534 };
+        let priority = table.and_then(|t| t.get("priority", &Integer { min: 1, max: most }));
+        let Some(priority) = priority.or(self.priority) else {
+            if !r.has("priority") {
+                table.unwrap_or(r).missing("priority");
+            }
+            return None;
+        };
+        if priority.value > most {
+            let text = format!("{} is above the maximum of {most}", priority.value);
+            r.problem(priority.at, "priority", &text);
+        }
+        Some(Bind {
+            point,
+            priority: At { value: priority.value as u32, at: priority.at },
+            goto: table.and_then(|t| t.get("goto", &GotoKind)).or(self.goto),
+            invoke: table.and_then(|t| t.get("invoke", &Name)).or_else(|| self.invoke.clone()),
+        })
+    }
+}
+
+/// `{ global = "request" }`, `{ vserver = "www", on = "response" }` or `{ label = "more" }`.
+fn bind(r: &Reader<'_>, table: &Reader<'_>, own: &Own) -> Option<Bind> {
+    let points = [
+        ("request", BindPoint::Request),
+        ("request-override", BindPoint::RequestOverride),
+        ("response", BindPoint::Response),
+        ("response-override", BindPoint::ResponseOverride),
+    ];
     let global = table.get("global", &Word(&points));
-    table.get("vserver", &Name);
-    table.get("label", &Name);
+    let vserver = table.get("vserver", &Name);
+    let label = table.get("label", &Name);
+    let on = table.get("on", &Word(&[("request", false), ("response", true)]));
     let given = ["global", "vserver", "label"].into_iter().filter(|key| table.has(key)).count();
     if given != 1 {
         r.problem(table.at, "bind", "names no bind point; give one of global, vserver and label");
     }
-    table.finish();
-    let works = global.is_some_and(|global| global.value);
-    if !works && !r.is_broken() {
-        let text = "has no effect yet; the policy is left out";
-        r.notes.warn_once("dns_policy/bind", r.key_at("bind"), r.say("bind", text));
+    if on.is_some() && !table.has("vserver") {
+        table.problem(table.key_at("on"), "on", "has a meaning with vserver alone");
     }
-    works
+    let point = match (global, vserver, label) {
+        (Some(global), ..) => Some(Point::Global(global.value)),
+        (_, Some(vserver), _) => Some(Point::Vserver(vserver, on.is_some_and(|on| on.value))),
+        (.., Some(label)) => Some(Point::Label(label.value)),
+        _ => None,
+    };
+    // An unknown bind point keeps its other keys known.
+    let known = point.is_some();
+    let bind = own.bind(r, Some(table), point.unwrap_or(Point::Global(BindPoint::Request)));
+    table.finish();
+    bind.filter(|_| known)
 }
 
 fn scenario(r: &Reader<'_>) -> Head {

@@ -231,6 +231,34 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// As [`Self::tables`]; one table stands for a list of one.
+    pub(super) fn tables_or_table(&self, key: &'static str) -> Vec<Reader<'a>> {
+        match self.table.get(key).and_then(Node::new) {
+            Some(Node::Table(_)) => self.table(key).into_iter().collect(),
+            _ => self.tables(key),
+        }
+    }
+
+    /// Every key with its reader, for tables whose keys are names of the user and whose values are one value or a list.
+    pub(super) fn lists<K: Kind>(&self, kind: &K) -> Vec<(String, Vec<At<K::Out>>)> {
+        let mut out = Vec::new();
+        for (key, item) in self.table.iter() {
+            let at = item.span().map_or_else(|| self.key_at(key), |span| span.start);
+            let Some(node) = Node::new(item) else { continue };
+            let values = match node.as_value().and_then(Value::as_array) {
+                Some(array) => array
+                    .iter()
+                    .filter_map(|v| {
+                        self.convert(key, Node::of_value(v), v.span().map_or(at, |s| s.start), kind)
+                    })
+                    .collect(),
+                None => self.convert(key, node, at, kind).into_iter().collect(),
+            };
+            out.push((key.to_owned(), values));
+        }
+        out
+    }
+
     /// The objects of a `[[kind]]`: as [`Self::tables`], but fields print as `kind "name": field`.
     pub(super) fn objects<T, R: Into<Option<T>>>(
         &self,
@@ -274,17 +302,6 @@ impl<'a> Reader<'a> {
                 None
             }
         }
-    }
-
-    /// Every key with its value, for tables whose keys are names of the user.
-    pub(super) fn entries<K: Kind>(&self, kind: &K) -> Vec<(String, At<K::Out>)> {
-        let mut out = Vec::new();
-        for (key, item) in self.table.iter() {
-            let at = item.span().map_or_else(|| self.key_at(key), |span| span.start);
-            let value = Node::new(item).and_then(|node| self.convert(key, node, at, kind));
-            out.extend(value.map(|value| (key.to_owned(), value)));
-        }
-        out
     }
 
     /// Reports every key that nobody asked for.

@@ -14,7 +14,10 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::model::{Location, Rule};
+use crate::model::{
+    Location, Rule,
+    policy::{NameTest, TextOp},
+};
 
 /// Parentheses and `!` inside each other: the parser and everything that walks a rule recurse so deep.
 const MAX_DEPTH: usize = 64;
@@ -41,7 +44,6 @@ pub fn parse(text: &str) -> Result<Rule, RuleError> {
     match parser.peek() {
         None => Ok(rule),
         Some(')') => fail(parser.at, "this parenthesis closes nothing"),
-        Some('+') => fail(parser.at, "not supported yet: joining texts with +"),
         Some(_) => fail(parser.at, format!("expected && or ||, found {}", parser.found())),
     }
 }
@@ -56,20 +58,68 @@ struct Parser<'a> {
 /// What the grammar of NetScaler has and this version does not, by how it begins.
 const NOT_YET: [&str; 6] = ["CLIENT", "DNS", "HTTP", "SERVER", "SYS", "TEXT"];
 
-/// The calls that work.
-const CALLS: [(&str, Call); 5] = [
+/// What a name server cannot see.
+const UNSEEN: [&str; 2] = ["CLIENT.ETHER", "CLIENT.VLAN"];
+
+/// The calls that work, without those of names.
+const CALLS: [(&str, Call); 15] = [
     ("CLIENT.IP.SRC.MATCHES_LOCATION", Call::Location),
     ("CLIENT.IP.SRC.IN_SUBNET", Call::Subnet(Family::V4)),
     ("CLIENT.IPV6.SRC.IN_SUBNET", Call::Subnet(Family::V6)),
     ("CLIENT.IP.SRC.EQ", Call::Equals(Family::V4)),
     ("CLIENT.IPV6.SRC.EQ", Call::Equals(Family::V6)),
+    ("CLIENT.IP.DST.IN_SUBNET", Call::Destination(Family::V4)),
+    ("CLIENT.IPV6.DST.IN_SUBNET", Call::Destination(Family::V6)),
+    ("CLIENT.IP.DST.EQ", Call::DestinationEquals(Family::V4)),
+    ("CLIENT.IPV6.DST.EQ", Call::DestinationEquals(Family::V6)),
+    ("DNS.REQ.QUESTION.TYPE.EQ", Call::Type { equal: true, of_response: false }),
+    ("DNS.REQ.QUESTION.TYPE.NE", Call::Type { equal: false, of_response: false }),
+    ("DNS.RES.QUESTION.TYPE.EQ", Call::Type { equal: true, of_response: true }),
+    ("DNS.RES.QUESTION.TYPE.NE", Call::Type { equal: false, of_response: true }),
+    ("DNS.RES.HEADER.RCODE.EQ", Call::ResponseCode { equal: true }),
+    ("DNS.RES.HEADER.RCODE.NE", Call::ResponseCode { equal: false }),
 ];
+
+/// Names that can be tested, and whether they are those of a response.
+const NAMES: [(&str, bool); 3] =
+    [("CLIENT.UDP.DNS.DOMAIN", false), ("DNS.REQ.QUESTION.DOMAIN", false), ("DNS.RES.QUESTION.DOMAIN", true)];
+
+/// Tests of a text; None: the negation of EQ.
+const TEXT_OPS: [(&str, Option<TextOp>); 5] = [
+    ("EQ", Some(TextOp::Equals)),
+    ("NE", None),
+    ("CONTAINS", Some(TextOp::Contains)),
+    ("STARTSWITH", Some(TextOp::StartsWith)),
+    ("ENDSWITH", Some(TextOp::EndsWith)),
+];
+
+/// Types that can be tested (spec/netscaler.md 2.2).
+const TYPES: [(&str, u16); 10] = [
+    ("A", 1),
+    ("NS", 2),
+    ("CNAME", 5),
+    ("SOA", 6),
+    ("PTR", 12),
+    ("MX", 15),
+    ("AAAA", 28),
+    ("SRV", 33),
+    ("NAPTR", 35),
+    ("ANY", 255),
+];
+
+/// Response codes that can be tested.
+const CODES: [(&str, u16); 6] =
+    [("NOERROR", 0), ("FORMERR", 1), ("SERVFAIL", 2), ("NXDOMAIN", 3), ("NOTIMP", 4), ("REFUSED", 5)];
 
 #[derive(Clone, Copy)]
 enum Call {
     Location,
     Subnet(Family),
     Equals(Family),
+    Destination(Family),
+    DestinationEquals(Family),
+    Type { equal: bool, of_response: bool },
+    ResponseCode { equal: bool },
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -241,36 +291,94 @@ impl<'a> Parser<'a> {
                     Call::Location => self.location(),
                     Call::Subnet(family) => self.subnet(*family),
                     Call::Equals(family) => self.equals(*family),
+                    Call::Destination(family) => self.net(*family).map(Rule::Destination),
+                    Call::DestinationEquals(family) => {
+                        self.address(*family).map(|address| Rule::Destination(address.into()))
+                    }
+                    Call::Type { equal, of_response } => {
+                        let code = self.one_of("type", &TYPES)?;
+                        Ok(negated(Rule::Type { code, of_response: *of_response }, !equal))
+                    }
+                    Call::ResponseCode { equal } => {
+                        Ok(negated(Rule::ResponseCode(self.one_of("response code", &CODES)?), !equal))
+                    }
                 }
             }
-            None => fail(start, unknown(path)),
+            None => self.name_test(start, path),
         }
+    }
+
+    /// `DNS.REQ.QUESTION.DOMAIN.CONTAINS("x")`, whose path is taken.
+    fn name_test(&mut self, start: usize, path: &str) -> Parsed<Rule> {
+        let found = path.rsplit_once('.').and_then(|(subject, op)| {
+            let (_, of_response) = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(subject))?;
+            let (_, op) = TEXT_OPS.iter().find(|(name, _)| name.eq_ignore_ascii_case(op))?;
+            Some((*of_response, *op))
+        });
+        let Some((of_response, op)) = found else { return fail(start, unknown(path)) };
+        if !self.take("(") {
+            return fail(self.at, format!("expected ( after {path}, found {}", self.found()));
+        }
+        self.skip_space();
+        let text = self.text()?;
+        self.close("the text")?;
+        let test = NameTest::new(op.unwrap_or(TextOp::Equals), &text);
+        Ok(negated(Rule::Name { test, id: 0, of_response }, op.is_none()))
+    }
+
+    /// An argument that is one of some words.
+    fn one_of(&mut self, what: &str, words: &[(&str, u16)]) -> Parsed<u16> {
+        let (at, typed) = self.argument()?;
+        let found = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(typed));
+        found.map(|(_, number)| *number).ok_or_else(|| {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            RuleError { at, text: format!("{typed:?} is no {what}; allowed are {}", known.join(", ")) }
+        })
+    }
+
+    /// Texts joined by `+`.
+    fn text(&mut self) -> Parsed<String> {
+        let mut out = self.literal()?;
+        while self.take("+") {
+            self.part()?;
+            self.skip_space();
+            out += &self.literal()?;
+        }
+        Ok(out)
     }
 
     fn location(&mut self) -> Parsed<Rule> {
         let at = self.at;
-        let literal = self.literal()?;
+        let literal = self.text()?;
         let location = Location::parse(&literal).map_err(|e| RuleError { at, text: e.to_string() })?;
         self.close("the location")?;
         Ok(Rule::MatchesLocation(location))
     }
 
     fn subnet(&mut self, family: Family) -> Parsed<Rule> {
+        self.net(family).map(Rule::InSubnet)
+    }
+
+    fn net(&mut self, family: Family) -> Parsed<IpNet> {
         let (at, typed) = self.argument()?;
         let Ok(net) = typed.parse::<IpNet>() else {
             return fail(at, format!("{typed:?} is not a subnet, such as 10.0.0.0/8"));
         };
         family.check(net.addr()).map_err(|text| RuleError { at, text })?;
-        Ok(Rule::InSubnet(net.trunc()))
+        Ok(net.trunc())
     }
 
     fn equals(&mut self, family: Family) -> Parsed<Rule> {
+        self.address(family).map(Rule::Equals)
+    }
+
+    fn address(&mut self, family: Family) -> Parsed<IpAddr> {
         let (at, typed) = self.argument()?;
         let Ok(address) = typed.parse::<IpAddr>() else {
             return fail(at, format!("{typed:?} is not an address"));
         };
         family.check(address).map_err(|text| RuleError { at, text })?;
-        Ok(Rule::Equals(address))
+        Ok(address)
     }
 
     /// Everything up to the closing parenthesis, which is taken.
@@ -286,9 +394,6 @@ impl<'a> Parser<'a> {
     fn close(&mut self, what: &str) -> Parsed<()> {
         if self.take(")") {
             return Ok(());
-        }
-        if self.peek() == Some('+') {
-            return fail(self.at, "not supported yet: joining texts with +");
         }
         fail(self.at, format!("expected ) after {what}, found {}", self.found()))
     }
@@ -324,9 +429,17 @@ impl<'a> Parser<'a> {
     }
 }
 
+fn negated(rule: Rule, is_negated: bool) -> Rule {
+    if is_negated { Rule::Not(Box::new(rule)) } else { rule }
+}
+
 /// The message about a call that does not work.
 fn unknown(path: &str) -> String {
     let first = path.split('.').next().unwrap_or_default();
+    let upper = path.to_ascii_uppercase();
+    if UNSEEN.iter().any(|start| upper.starts_with(start)) {
+        return format!("{path} is not supported: a name server that is asked from afar does not see it");
+    }
     if path.contains('.') && NOT_YET.iter().any(|name| name.eq_ignore_ascii_case(first)) {
         return format!("not supported yet: {path}");
     }
@@ -363,6 +476,34 @@ mod tests {
     }
 
     #[test]
+    fn names_types_and_codes_parse() {
+        let name =
+            |op, text: &str, of_response| Rule::Name { test: NameTest::new(op, text), id: 0, of_response };
+        let not = |rule| Rule::Not(Box::new(rule));
+        let net = |text: &str| Rule::Destination(text.parse().unwrap());
+        let rows = [
+            (
+                r#"DNS.REQ.QUESTION.DOMAIN.EQ("www.Example.com.")"#,
+                name(TextOp::Equals, "www.example.com", false),
+            ),
+            (r#"dns.req.question.domain.ne("a")"#, not(name(TextOp::Equals, "a", false))),
+            (r#"CLIENT.UDP.DNS.DOMAIN.CONTAINS("a" + "b")"#, name(TextOp::Contains, "ab", false)),
+            (r#"CLIENT.UDP.DNS.DOMAIN.STARTSWITH("a")"#, name(TextOp::StartsWith, "a", false)),
+            (r#"DNS.RES.QUESTION.DOMAIN.ENDSWITH("a")"#, name(TextOp::EndsWith, "a", true)),
+            ("DNS.REQ.QUESTION.TYPE.EQ(A)", Rule::Type { code: 1, of_response: false }),
+            ("dns.req.question.type.ne(aaaa)", not(Rule::Type { code: 28, of_response: false })),
+            ("DNS.RES.QUESTION.TYPE.EQ( MX )", Rule::Type { code: 15, of_response: true }),
+            ("DNS.RES.HEADER.RCODE.NE(NXDOMAIN)", not(Rule::ResponseCode(3))),
+            ("CLIENT.IP.DST.EQ(192.0.2.53)", net("192.0.2.53/32")),
+            ("CLIENT.IPV6.DST.IN_SUBNET(2001:db8::1/32)", net("2001:db8::/32")),
+            (r#"CLIENT.IP.SRC.MATCHES_LOCATION("Asia" + ".HK")"#, location("Asia.HK")),
+        ];
+        for (text, rule) in rows {
+            assert_eq!(parse(text), Ok(rule), "{text}");
+        }
+    }
+
+    #[test]
     fn and_binds_tighter_than_or_and_not_tighter_than_both() {
         let (t, f) = (|| Box::new(Rule::Constant(true)), || Box::new(Rule::Constant(false)));
         let not = |rule| Box::new(Rule::Not(rule));
@@ -390,12 +531,31 @@ mod tests {
             ("(true", "column 1: this parenthesis is not closed"),
             ("true)", "column 5: this parenthesis closes nothing"),
             ("true.AND", "column 6: only NOT can follow a condition, found \"AND\""),
-            ("CLIENT.IP.DST.EQ(10.0.0.1)", "column 1: not supported yet: CLIENT.IP.DST.EQ"),
-            ("!CLIENT.UDP.DNS.DOMAIN.EQ(\"x\")", "column 2: not supported yet: CLIENT.UDP.DNS.DOMAIN.EQ"),
-            ("DNS.REQ.QUESTION.TYPE.EQ(A)", "column 1: not supported yet: DNS.REQ.QUESTION.TYPE.EQ"),
-            ("dns.res.header.rcode.eq(NOERROR)", "column 1: not supported yet: dns.res.header.rcode.eq"),
-            ("CLIENT.VLAN.ID.EQ(1)", "column 1: not supported yet: CLIENT.VLAN.ID.EQ"),
-            ("CLIENT.ETHER.SRCMAC.EQ(a)", "column 1: not supported yet: CLIENT.ETHER.SRCMAC.EQ"),
+            ("CLIENT.IP.DST.EQ(::1)", "column 18: ::1 is an IPv6 address; write CLIENT.IPV6.SRC for it"),
+            ("HTTP.REQ.URL.EQ(\"x\")", "column 1: not supported yet: HTTP.REQ.URL.EQ"),
+            ("!CLIENT.UDP.DNS.DOMAIN.LT(\"x\")", "column 2: not supported yet: CLIENT.UDP.DNS.DOMAIN.LT"),
+            (
+                "DNS.REQ.QUESTION.TYPE.EQ(B)",
+                "column 26: \"B\" is no type; allowed are A, NS, CNAME, SOA, PTR, MX, AAAA, SRV, NAPTR, ANY",
+            ),
+            (
+                "dns.res.header.rcode.eq(YES)",
+                "column 25: \"YES\" is no response code; allowed are NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, \
+                 REFUSED",
+            ),
+            (
+                "CLIENT.VLAN.ID.EQ(1)",
+                "column 1: CLIENT.VLAN.ID.EQ is not supported: a name server that is asked from afar does not see it",
+            ),
+            (
+                "CLIENT.ETHER.SRCMAC.EQ(a)",
+                "column 1: CLIENT.ETHER.SRCMAC.EQ is not supported: a name server that is asked from afar does not \
+                 see it",
+            ),
+            (
+                "DNS.REQ.QUESTION.DOMAIN.EQ(\"a\" + b)",
+                "column 34: expected a text in double quotes, found 'b'",
+            ),
             ("CLIENT.", "column 8: expected a word after the dot, found the end of the rule"),
             (
                 "maybe",
@@ -418,10 +578,6 @@ mod tests {
             (
                 "CLIENT.IP.SRC.MATCHES_LOCATION(\"a..b\")",
                 "column 32: \"a..b\" has an empty qualifier; write * for an omitted one",
-            ),
-            (
-                "CLIENT.IP.SRC.MATCHES_LOCATION(\"a\" + \"b\")",
-                "column 36: not supported yet: joining texts with +",
             ),
             (
                 "CLIENT.IP.SRC.MATCHES_LOCATION(\"a\"",

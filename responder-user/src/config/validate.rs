@@ -12,12 +12,12 @@ use responder_common::limits::MAX_LISTEN;
 use super::{
     domains,
     file::{File, Head, Payload},
-    lint, names, pool,
+    geo, lint, names, policies, pool,
     problem::{At, Notes},
 };
 use crate::model::{
-    self, ActionId, DnsAction, DnsActionKind, DnsPolicy, LocationTable, Model, Monitor, MonitorId,
-    MonitorKind, Service, zone::Soa,
+    self, DnsAction, DnsActionKind, LocationTable, Model, Monitor, MonitorId, Service, ViewId, VserverId,
+    zone::Soa,
 };
 
 /// Names of the objects of one kind, each with its index in the list of the file.
@@ -83,29 +83,22 @@ pub(super) fn validate(notes: &Notes<'_>, file: &File) -> Model {
 
     let mut settings = file.settings.clone();
     settings.listen = listen(notes, file);
-    let locations =
-        LocationTable { custom: file.ranges.clone(), wildcard_matches_any: file.wildcard_matches_any };
+    let locations = LocationTable {
+        custom: file.ranges.clone(),
+        wildcard_matches_any: file.wildcard_matches_any,
+        files: geo::load(notes, &file.location_files, !file.custom_context),
+    };
     let mut model = Model { settings, locations, ..Model::default() };
     model.zones = zones(notes, file);
     model.monitors = file.monitors.iter().map(|typed| monitor(notes, typed)).collect();
+    model.views = views(file);
     model.services =
         file.services.iter().map(|typed| service(notes, typed, &monitors, &vservers, &model)).collect();
     model.vservers = pool::vservers(notes, file, &services, &vservers);
+    pool::circles(notes, file, &model);
     model.domains = domains::domains(notes, file, &vservers, &model);
-    model.actions = file
-        .actions
-        .iter()
-        .map(|typed| DnsAction {
-            name: typed.head.name.value.clone(),
-            kind: match &typed.payload {
-                Payload::Preferred(list) => {
-                    DnsActionKind::PreferredLocations(list.iter().map(|l| l.value.clone()).collect())
-                }
-                Payload::Inert(key) => DnsActionKind::Inert { key: (*key).to_owned() },
-            },
-        })
-        .collect();
-    model.policies = policies(notes, file, &actions);
+    model.actions = file.actions.iter().map(|typed| action(notes, typed, &mut model.views)).collect();
+    policies::policies(notes, file, &actions, &vservers, &mut model);
     lint::lint(notes, file, &model);
     model
 }
@@ -230,9 +223,7 @@ fn service(
             addresses.push(address.value);
         }
     }
-    if let Some(behind) = &typed.behind {
-        vservers.find(notes, &label, "behind", behind);
-    }
+    let behind = typed.behind.as_ref().and_then(|name| vservers.find(notes, &label, "behind", name));
     let bound = service_monitors(notes, &label, typed, monitors, model);
     let sum: u32 = bound.iter().map(|(_, weight)| weight).sum();
     if let Some(threshold) = typed.threshold.as_ref().filter(|t| t.value > sum && !typed.head.broken) {
@@ -240,20 +231,50 @@ fn service(
             format!("{} can never be reached: the weights of the monitors add up to {sum}", threshold.value);
         notes.problem(threshold.at, format!("{label}: monitor_threshold: {text}"));
     }
-    let range = addresses.first().and_then(|first| model.locations.find(*first));
-    let looked_up = range.filter(|_| typed.location.is_none());
+    let looked_up = addresses.first().and_then(|first| model.locations.find(*first));
+    let looked_up = looked_up.filter(|_| typed.location.is_none());
     Service {
         name: typed.head.name.value.clone(),
         cname: typed.cname.as_ref().map(|name| name.value.clone()),
         port: typed.port.unwrap_or(0),
-        location: typed.location.clone().or_else(|| looked_up.map(|range| range.location.clone())),
-        coordinates: looked_up.and_then(|range| range.coordinates),
+        location: typed.location.clone().or_else(|| looked_up.map(|place| place.location.clone())),
+        coordinates: looked_up.and_then(|place| place.coordinates),
         monitors: bound,
         monitor_threshold: typed.threshold.as_ref().map_or(0, |t| t.value),
         enabled: typed.enabled,
         site: typed.site.clone(),
+        naptr: typed.naptr.clone(),
+        max_connections: typed.max_connections,
+        max_bandwidth: typed.max_bandwidth,
+        views: service_views(notes, &label, typed, model),
+        behind: behind.map(|i| VserverId(i as u32)),
+        hash_id: typed.hash_id,
         addresses,
     }
+}
+
+/// Addresses in views, for families in which the service has an address at all: a view changes no selection.
+fn service_views(
+    notes: &Notes<'_>,
+    label: &str,
+    typed: &super::file::Service,
+    model: &Model,
+) -> Vec<(ViewId, Vec<IpAddr>)> {
+    let mut out = Vec::new();
+    for (name, addresses) in &typed.views {
+        for address in addresses {
+            if typed.addresses.iter().all(|own| own.value.is_ipv4() != address.value.is_ipv4()) {
+                let family = if address.value.is_ipv4() { "IPv4" } else { "IPv6" };
+                let text =
+                    format!("\"{}\" is never given: the service has no {family} address", address.value);
+                notes.warning(address.at, format!("{label}: views.{name}: {text}"));
+            }
+        }
+        let id = model.views.iter().position(|view| view == name).unwrap_or_default();
+        out.push((ViewId(id as u32), addresses.iter().map(|a| a.value).collect()));
+    }
+    out.sort_by_key(|(id, _)| *id);
+    out
 }
 
 fn service_monitors(
@@ -271,7 +292,7 @@ fn service_monitors(
             notes.problem(name.at, format!("{label}: monitors: {:?} is listed twice", name.value));
             continue;
         }
-        let asks_port = matches!(monitor.kind, MonitorKind::Tcp | MonitorKind::Http { .. });
+        let asks_port = monitor.kind.is_check();
         if asks_port && monitor.port.is_none() && typed.port.is_none() && !typed.head.broken {
             let text =
                 format!("{label}: port: is missing; monitor {:?} asks the port of the service", name.value);
@@ -282,36 +303,40 @@ fn service_monitors(
     bound
 }
 
-fn policies(notes: &Notes<'_>, file: &File, actions: &Index<'_>) -> Vec<DnsPolicy> {
-    let mut priorities: HashMap<u32, usize> = HashMap::new();
-    let mut out = Vec::new();
-    for typed in &file.policies {
-        let label = label("dns_policy", &typed.head);
-        let action = actions.find(notes, &label, "action", &typed.action);
-        if !typed.global {
-            continue;
+/// Every view that a service has an address in, or an action chooses.
+fn views(file: &File) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let named = file.services.iter().flat_map(|service| service.views.iter().map(|(name, _)| name));
+    for name in named {
+        if !out.contains(name) {
+            out.push(name.clone());
         }
-        let priority = typed.priority.value;
-        let first = *priorities.entry(priority).or_insert(typed.priority.at);
-        if first != typed.priority.at {
-            let line = notes.line(first);
-            notes.problem(
-                typed.priority.at,
-                format!("{label}: priority: {priority} is taken by the dns_policy in line {line}"),
-            );
-        }
-        let (Some(action), Some(rule)) = (action, &typed.rule) else { continue };
-        out.push(DnsPolicy {
-            name: typed.head.name.value.clone(),
-            rule: rule.clone(),
-            rule_text: typed.rule_text.value.clone(),
-            action: ActionId(action as u32),
-            priority,
-            goto: typed.goto.as_ref().map_or_else(Default::default, |goto| goto.value),
-        });
     }
-    out.sort_by_key(|policy| policy.priority);
     out
+}
+
+fn action(notes: &Notes<'_>, typed: &super::file::Action, views: &mut Vec<String>) -> DnsAction {
+    let kind = match &typed.payload {
+        Payload::Preferred(list) => {
+            DnsActionKind::PreferredLocations(list.iter().map(|l| l.value.clone()).collect())
+        }
+        Payload::View(name) => {
+            let known = views.iter().position(|view| *view == name.value);
+            if known.is_none() {
+                let text = format!("no service has an address in view {:?}", name.value);
+                notes.warning(name.at, format!("{}: view: {text}", label("dns_action", &typed.head)));
+                views.push(name.value.clone());
+            }
+            DnsActionKind::View(ViewId(known.unwrap_or(views.len() - 1) as u32))
+        }
+        Payload::Rewrite(addresses, ttl) => {
+            DnsActionKind::Rewrite { addresses: addresses.clone(), ttl: *ttl }
+        }
+        Payload::Drop => DnsActionKind::Drop,
+        Payload::CacheBypass => DnsActionKind::CacheBypass,
+        Payload::Noop => DnsActionKind::Noop,
+    };
+    DnsAction { name: typed.head.name.value.clone(), kind }
 }
 
 /// `"a" -> "b" -> "a"`

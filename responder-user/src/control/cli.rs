@@ -103,6 +103,23 @@ pub enum Action {
         #[arg(value_enum)]
         state: ForceState,
     },
+    /// Tell load figures of a service; they count for server.load_hold
+    Load {
+        /// Name of the service
+        service: String,
+        /// connections, bandwidth (kbit/s), packets, response_time (ms), services, weights, or what load monitors look
+        /// at; without a value the figure is forgotten
+        #[arg(required = true, value_name = "NAME=VALUE")]
+        figures: Vec<String>,
+    },
+    /// Tell states of the vserver that a service stands for
+    Report {
+        /// Name of the service
+        service: String,
+        /// primary=up|down|auto, effective=up|down|auto, threshold=above|below|auto
+        #[arg(required = true, value_name = "KEY=STATE")]
+        states: Vec<String>,
+    },
     /// Read the configuration file again; a file with errors changes nothing
     Reload,
     /// Validate a configuration file; changes nothing
@@ -181,6 +198,8 @@ impl Action {
             Self::Enable { kind, name } => Command::Enable { kind, name },
             Self::Disable { kind, name } => Command::Disable { kind, name },
             Self::Force { kind, name, state } => Command::Force { kind, name, state },
+            Self::Load { service, figures } => Command::Load { service, figures },
+            Self::Report { service, states } => Command::Report { service, states },
             Self::Reload => Command::Reload,
             Self::Events { follow, kind, last } => {
                 let last = last.or((!follow).then_some(100));

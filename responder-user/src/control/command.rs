@@ -75,6 +75,20 @@ pub enum Command {
     Capture(super::capture::Wanted),
     /// The end of that. The server sends it when its client is gone.
     CaptureEnd,
+    /// Load figures of a service.
+    Load {
+        /// Which service.
+        service: String,
+        /// `name=value`; without a value the figure is forgotten.
+        figures: Vec<String>,
+    },
+    /// States of what a service stands for.
+    Report {
+        /// Which service.
+        service: String,
+        /// `primary=up|down|auto`, `effective=up|down|auto`, `threshold=above|below|auto`.
+        states: Vec<String>,
+    },
 }
 
 /// What `explain` is asked.

@@ -18,11 +18,12 @@ use super::{
     command::Question,
     show::{
         service::complaint,
-        vserver::{addresses, give},
+        vserver::{addresses, give, outcome, records},
     },
 };
 use crate::{
-    decide::{self, Outcome, Step},
+    compile::answer::{Column, column},
+    decide::{self, Outcome, Pick, Step},
     model::{DnsName, Domain, RecordType, ServiceId, Zone, zone::Soa},
 };
 use lane::Lane;
@@ -66,7 +67,12 @@ struct Found {
     reason: String,
     rcode: Option<String>,
     give: Option<&'static str>,
+    outcome: Option<&'static str>,
     addresses: Vec<IpAddr>,
+    records: Vec<String>,
+    view: Option<String>,
+    /// Why only a worker can give the answer.
+    beside: Option<&'static str>,
     ttl: Option<u32>,
     undecided: bool,
     steps: Vec<Value>,
@@ -161,36 +167,73 @@ impl Asked<'_> {
             |zone| format!("zone {}", zone.apex),
         );
         found.step("name", format!("{} is bound to vserver {owner}", self.name), zone);
-        match [RecordType::A, RecordType::Aaaa].into_iter().find(|t| t.code() == self.rtype) {
+        match self.decided_type(domain) {
             Some(rtype) => self.decided(domain, rtype, found),
             None => self.other_type(found),
         }
     }
 
+    /// The type of the decision that a query comes to: an alias answers all types but those of its apex.
+    fn decided_type(&self, domain: &Domain) -> Option<RecordType> {
+        let types = &self.view.model.vserver(domain.vserver).types;
+        let is_apex_type = self.is_apex() && matches!(self.rtype, 2 | 6);
+        if types.contains(&RecordType::Cname) && !wire::is_meta(self.rtype) && !is_apex_type {
+            return Some(RecordType::Cname);
+        }
+        let naptr = types.contains(&RecordType::Naptr);
+        let all =
+            RecordType::ALL.into_iter().filter(|t| t.is_address() || (*t == RecordType::Naptr && naptr));
+        all.into_iter().find(|t| t.code() == self.rtype)
+    }
+
     fn decided(&self, domain: &Domain, rtype: RecordType, found: &mut Found) {
         let (view, model) = (self.view, self.view.model);
-        let owner =
-            decide::Owner { vserver: domain.vserver, backup_ip: std::sync::Arc::clone(&domain.backup_ip) };
+        let owner = decide::Owner {
+            vserver: domain.vserver,
+            backup_ip: std::sync::Arc::clone(&domain.backup_ip),
+            names: decide::policy::name_bits(&model.name_tests, &domain.name).into(),
+        };
         let decision = decide::decide(model, view.snapshot, &owner, rtype, self.client);
         for step in &decision.steps {
             found.step(step.step, step.outcome.clone(), self.detailed(step));
         }
-        found.give = match &decision.outcome {
-            Outcome::Answer(pool) => Some(give(pool)),
-            Outcome::Undecided | Outcome::Empty => None,
-        };
+        found.give = give(&decision.outcome);
+        found.outcome = Some(outcome(&decision.outcome));
+        found.records = records(&decision.outcome);
+        found.view = decision.view.map(|v| model.views[v.index()].clone());
+        if let Column::Deferred(_) = column(&decision, rtype) {
+            found.beside = Some(beside(&decision.outcome));
+        }
         found.policy = decision.policy.map(|p| model.policies[p.index()].name.clone());
         found.link = Some(model.vserver(decision.link).name.clone());
         found.tier = Some(decision.tier.to_string());
         found.method = Some(decision.method.name().to_owned());
         found.reason = decision.reason.to_string();
         found.addresses = addresses(&decision.outcome);
+        if let Outcome::Answer(pool) = &decision.outcome
+            && pool.pick != Pick::Turn
+        {
+            let given = pool.given(self.client, 0);
+            found.addresses = given.iter().map(|member| member.address).collect();
+            let first = given.first().and_then(|m| m.service).map_or("", |id| &model.service(id).name);
+            found.step(
+                "pick",
+                format!("{first} for {}", self.client),
+                "highest score for the client's prefix",
+            );
+        }
         found.undecided = decision.outcome == Outcome::Undecided;
-        found.rcode = Some(if found.undecided { "SERVFAIL" } else { "NOERROR" }.to_owned());
+        let rcode = match decision.outcome {
+            Outcome::Undecided => Some("SERVFAIL"),
+            Outcome::Empty | Outcome::Answer(_) | Outcome::Records(_) => Some("NOERROR"),
+            Outcome::Refused => Some("REFUSED"),
+            Outcome::Drop | Outcome::NotOurs => None,
+        };
+        found.rcode = rcode.map(str::to_owned);
         found.ttl = match decision.outcome {
-            Outcome::Undecided => None,
             Outcome::Empty => Some(self.negative_ttl()),
-            Outcome::Answer(_) => Some(domain.ttl),
+            Outcome::Answer(_) | Outcome::Records(_) => Some(decision.ttl.unwrap_or(domain.ttl)),
+            Outcome::Undecided | Outcome::Drop | Outcome::Refused | Outcome::NotOurs => None,
         };
     }
 
@@ -290,6 +333,9 @@ impl Asked<'_> {
         if !self.view.xdp() {
             return Lane::worker("XDP is off");
         }
+        if let Some(why) = found.beside {
+            return Lane::worker(why);
+        }
         if let Some(verdict) = self.verdict {
             return Lane::of(verdict);
         }
@@ -326,7 +372,10 @@ impl Asked<'_> {
             "reason": found.reason,
             "rcode": found.rcode,
             "give": found.give,
+            "outcome": found.outcome,
             "addresses": found.addresses,
+            "records": found.records,
+            "view": found.view,
             "ttl": found.ttl,
             "generation": self.view.generation,
             "steps": found.steps,
@@ -336,6 +385,20 @@ impl Asked<'_> {
             out["wire"] = json!({"query": wire::hex(&self.query), "reply": reply});
         }
         out
+    }
+}
+
+/// Why an answer is a worker's.
+fn beside(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Drop => "the program of this version drops nothing by itself",
+        Outcome::Refused => "the program gives no REFUSED",
+        Outcome::Records(_) => "the program writes addresses alone",
+        Outcome::Answer(pool) if pool.pick != Pick::Turn => "the program of this version does not hash",
+        Outcome::Answer(_) | Outcome::Empty => {
+            "the answer has a TTL of its own, or is of no type of the program"
+        }
+        Outcome::NotOurs | Outcome::Undecided => "the program knows no answer",
     }
 }
 

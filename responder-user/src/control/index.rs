@@ -57,20 +57,8 @@ mod tests {
         };
         let mut model =
             Model { domains: vec![domain("a.b", 0), domain("c.b", 1), domain("A.b", 1)], ..Model::default() };
-        let vserver = |name: &str| crate::model::Vserver {
-            name: name.to_owned(),
-            service_type: String::new(),
-            types: Vec::new(),
-            method: crate::model::Method::RoundRobin,
-            backup_method: None,
-            services: Vec::new(),
-            backup: None,
-            multiple_ip_response: false,
-            ecs: false,
-            ecs_validation: false,
-            empty_down_response: false,
-            enabled: true,
-        };
+        let vserver =
+            |name: &str| crate::model::Vserver { name: name.to_owned(), ..crate::model::Vserver::default() };
         model.vservers = vec![vserver("v4"), vserver("v6")];
         let index = NameIndex::of(&model);
         let find = |name: &str| index.find(&model, &DnsName::parse(name).unwrap());

@@ -11,6 +11,7 @@
 //! | [`rate`] | queries per second |
 //! | [`index`] | finds the bindings of a name among a million |
 //! | [`target`] | from the name that an operator typed to the object |
+//! | [`told`] | load figures and states that are pushed |
 //! | [`view`] | everything that can be shown, borrowed; `status` and `stats` |
 //! | [`show`] | `show KIND [NAME]` |
 //! | [`explain`] | `explain NAME TYPE` |
@@ -25,15 +26,15 @@
 //! | command | keys |
 //! |---|---|
 //! | `status` | version, generation, ready, uptime_seconds, interfaces [{name, mode, link}], queries {xdp, worker, dropped}, rates (the same, per second), services and vservers {total, up, down, undecided, disabled}, domains, problems |
-//! | `show service` | name, admin, primary, effective, threshold, load, usable, reason, monitors [{name, address, state, enabled, forced, last, error, seconds_ago, consecutive}], addresses [{address, state}], port, location, site, forced, vservers, last_change |
-//! | `show vserver` | name, service_type, admin, primary, effective, threshold, types, method, backup_method, current_method, reason, reason_code, services_total, services_active, health, domains, backup, multiple_ip_response, empty_down_response, latched, spillover, last_change; for a name also services, answers, classes_left_out |
+//! | `show service` | name, admin, primary, effective, threshold, behind, cookie_redirect, load, max_connections, max_bandwidth, usable, reason, monitors [{name, address, state, enabled, forced, last, error, seconds_ago, consecutive}], addresses [{address, state}], port, cname, views, location, site, forced, vservers, last_change |
+//! | `show vserver` | name, service_type, admin, primary, effective, threshold, types, method, backup_method, current_method, reason, reason_code, services_total, services_active, health, domains, backup, multiple_ip_response, empty_down_response, disable_primary_on_down, latched, spillover {method, threshold, persistence, timeout, action, redirect, over, level}, persistence {type, mask, mask6, timeout, id}, skip_persistency, effective_state, dynamic_weight, last_change; for a name also services, answers, classes_left_out |
 //! | `show domain` | name, zone, bindings [{vserver, types, ttl, backup_ip}] |
 //! | `show monitor` | name, type, http, enabled, runs, interval, timeout, rise, fall, port, up, down, undecided, checks |
 //! | `show location` | first, last, location, longitude, latitude |
-//! | `show policy` | name, priority, rule, action, goto |
-//! | `show action` | name, kind, effective, preferred_locations, policies |
-//! | `explain` | name, type, client, class, source, source_reason, policy, owner, link, tier, method, reason, rcode, give, addresses, ttl, generation, steps [{step, outcome, reason}]; with `-v` wire {query, reply} |
-//! | `enable`, `disable`, `force`, `reload` | message, changed, generation, warnings |
+//! | `show policy` | name, priority, rule, action, bind, goto, invoke |
+//! | `show action` | name, kind, effective, view, addresses, ttl, preferred_locations, policies |
+//! | `explain` | name, type, client, class, source, source_reason, policy, owner, link, tier, method, reason, rcode, give, outcome, addresses, records, view, ttl, generation, steps [{step, outcome, reason}]; with `-v` wire {query, reply} |
+//! | `enable`, `disable`, `force`, `load`, `report`, `reload` | message, changed, generation, warnings |
 //! | `check` | file, errors, warnings |
 //! | `events` | a list of {id, time, kind, object, text, fields} |
 //! | `stats` | one number for each counter |
@@ -60,6 +61,7 @@ pub mod render;
 pub mod server;
 pub mod show;
 pub mod target;
+pub mod told;
 pub mod view;
 
 pub use command::{Command, Done, Refusal};

@@ -74,10 +74,12 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// The owner that stands for a virtual server: that of its first name, or one without backup addresses.
+    /// The owner that stands for a virtual server: that of the names that the fewest policies mean, or one without
+    /// backup addresses.
     pub(super) fn owner_of(&self, vserver: VserverId) -> Owner {
-        let named = self.owners.list.iter().find(|owner| owner.vserver == vserver);
-        named.cloned().unwrap_or_else(|| Owner { vserver, backup_ip: [].into() })
+        let all = self.owners.list.iter().filter(|owner| owner.vserver == vserver);
+        let named = all.min_by_key(|owner| owner.names.iter().map(|bits| bits.count_ones()).sum::<u32>());
+        named.cloned().unwrap_or_else(|| Owner { vserver, backup_ip: [].into(), names: [].into() })
     }
 
     /// True if some interface answers in XDP.

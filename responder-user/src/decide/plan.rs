@@ -1,8 +1,15 @@
 //! Whose answers there are: owners, the names that they serve, and what a change of state touches (design section 4).
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
-use super::chain::{Owner, links};
+use super::{
+    chain::{Owner, links},
+    policy::name_bits,
+};
 use crate::model::{Domain, Model, RecordType, ServiceId, VserverId};
 
 /// Index into [`Owners::list`].
@@ -38,29 +45,53 @@ pub struct Owners {
     by_vserver: Vec<Vec<OwnerId>>,
     /// For every service the owners that can come to answer with it.
     by_service: Vec<Vec<OwnerId>>,
+    dependents: Dependents,
 }
 
 impl Owners {
     /// Collects the owners of all domains.
     pub fn of(model: &Model) -> Self {
-        let mut ids: BTreeMap<(VserverId, &[IpAddr]), OwnerId> = BTreeMap::new();
+        // Without tests of names, which are few, every name has the same bits: none.
+        let bits: Vec<Arc<[u64]>> = if model.name_tests.is_empty() {
+            Vec::new()
+        } else {
+            model.domains.iter().map(|d| name_bits(&model.name_tests, &d.name).into()).collect()
+        };
+        let none: Arc<[u64]> = Arc::from([]);
+        let bits_of = |i: usize| bits.get(i).unwrap_or(&none);
+        let mut ids: BTreeMap<Key<'_>, OwnerId> = BTreeMap::new();
         // Lists are shared: most domains are told apart from the one before by two words alone.
-        let mut last: Option<(&Domain, (VserverId, &[IpAddr]))> = None;
-        for domain in &model.domains {
-            let key = (domain.vserver, &*domain.backup_ip);
-            if !last.is_some_and(|(before, _)| same_owner(before, domain)) {
-                ids.entry(key).or_insert(OwnerId(0));
+        let mut last: Option<(&Domain, &Arc<[u64]>)> = None;
+        for (i, domain) in model.domains.iter().enumerate() {
+            if !last.is_some_and(|(before, names)| same_owner(before, domain) && names == bits_of(i)) {
+                ids.entry((domain.vserver, &*domain.backup_ip, &**bits_of(i))).or_insert(OwnerId(0));
             }
-            last = Some((domain, key));
+            last = Some((domain, bits_of(i)));
         }
         let mut list = Vec::with_capacity(ids.len());
-        for (i, ((vserver, backup_ip), id)) in ids.iter_mut().enumerate() {
+        for (i, ((vserver, backup_ip, names), id)) in ids.iter_mut().enumerate() {
             *id = OwnerId(i as u32);
-            list.push(Owner { vserver: *vserver, backup_ip: Arc::from(*backup_ip) });
+            list.push(Owner {
+                vserver: *vserver,
+                backup_ip: Arc::from(*backup_ip),
+                names: Arc::from(*names),
+            });
         }
-        let of_domain = model.domains.iter().map(|d| ids[&(d.vserver, &*d.backup_ip)]).collect();
-        let (by_vserver, by_service) = reverse(model, &list);
-        Self { list, of_domain, by_vserver, by_service }
+        let of = |(i, d): (usize, &Domain)| ids[&(d.vserver, &*d.backup_ip, &**bits_of(i))];
+        let of_domain = model.domains.iter().enumerate().map(of).collect();
+        let dependents = Dependents::of(model);
+        let (by_vserver, by_service) = reverse(model, &list, &dependents);
+        Self { list, of_domain, by_vserver, by_service, dependents }
+    }
+
+    /// The virtual servers whose state a change of this service can change.
+    pub fn vservers_affected_by(&self, service: ServiceId) -> &[VserverId] {
+        self.dependents.of_service.get(service.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// This virtual server, and those whose state depends on its.
+    pub fn vservers_affected_by_vserver(&self, vserver: VserverId) -> &[VserverId] {
+        self.dependents.of_vserver.get(vserver.index()).map_or(&[], Vec::as_slice)
     }
 
     /// An owner by id.
@@ -95,23 +126,70 @@ fn same_owner(a: &Domain, b: &Domain) -> bool {
     a.vserver == b.vserver && Arc::ptr_eq(&a.backup_ip, &b.backup_ip)
 }
 
-type Reverse = (Vec<Vec<OwnerId>>, Vec<Vec<OwnerId>>);
+/// What tells owners apart.
+type Key<'m> = (VserverId, &'m [IpAddr], &'m [u64]);
 
-fn reverse(model: &Model, list: &[Owner]) -> Reverse {
-    let mut by_vserver = vec![Vec::new(); model.vservers.len()];
-    let mut by_service: Vec<Vec<OwnerId>> = vec![Vec::new(); model.services.len()];
-    for (i, owner) in list.iter().enumerate() {
-        let id = OwnerId(i as u32);
-        for link in links(model, owner.vserver) {
-            by_vserver[link.index()].push(id);
-            for bound in &model.vserver(link).services {
-                let owners = &mut by_service[bound.service.index()];
-                // A service may be bound to several links of one chain.
-                if owners.last() != Some(&id) {
-                    owners.push(id);
+/// Whose state depends on whose: a service that stands for a virtual server takes the states of it and of its backups.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Dependents {
+    /// For every virtual server itself and all that depend on it, ascending.
+    of_vserver: Vec<Vec<VserverId>>,
+    /// For every service the virtual servers whose state it can change, ascending.
+    of_service: Vec<Vec<VserverId>>,
+}
+
+impl Dependents {
+    fn of(model: &Model) -> Self {
+        let count = model.vservers.len();
+        let ids = || (0..count as u32).map(VserverId);
+        // One step: who binds a service that stands for a virtual server whose chain has this link.
+        let mut steps: Vec<BTreeSet<VserverId>> = vec![BTreeSet::new(); count];
+        for user in ids() {
+            let services = model.vserver(user).services.iter().map(|b| model.service(b.service));
+            for behind in services.filter_map(|service| service.behind) {
+                for link in links(model, behind) {
+                    steps[link.index()].insert(user);
                 }
             }
         }
+        let closure = |start: VserverId| {
+            let mut out = BTreeSet::from([start]);
+            let mut open = vec![start];
+            while let Some(next) = open.pop() {
+                open.extend(steps[next.index()].iter().copied().filter(|user| out.insert(*user)));
+            }
+            out
+        };
+        let of_vserver: Vec<BTreeSet<VserverId>> = ids().map(closure).collect();
+        let mut of_service: Vec<BTreeSet<VserverId>> = vec![BTreeSet::new(); model.services.len()];
+        for user in ids() {
+            for bound in &model.vserver(user).services {
+                of_service[bound.service.index()].extend(&of_vserver[user.index()]);
+            }
+        }
+        let list =
+            |sets: Vec<BTreeSet<VserverId>>| sets.into_iter().map(|set| set.into_iter().collect()).collect();
+        Self { of_vserver: list(of_vserver), of_service: list(of_service) }
     }
-    (by_vserver, by_service)
+}
+
+type Reverse = (Vec<Vec<OwnerId>>, Vec<Vec<OwnerId>>);
+
+fn reverse(model: &Model, list: &[Owner], dependents: &Dependents) -> Reverse {
+    let mut in_chain: Vec<Vec<OwnerId>> = vec![Vec::new(); model.vservers.len()];
+    for (i, owner) in list.iter().enumerate() {
+        for link in links(model, owner.vserver) {
+            in_chain[link.index()].push(OwnerId(i as u32));
+        }
+    }
+    let owners = |vservers: &Vec<VserverId>| {
+        // Most have one: no need to sort.
+        if let [one] = vservers[..] {
+            return in_chain[one.index()].clone();
+        }
+        let all: BTreeSet<OwnerId> =
+            vservers.iter().flat_map(|v| in_chain[v.index()].iter().copied()).collect();
+        all.into_iter().collect()
+    };
+    (dependents.of_vserver.iter().map(owners).collect(), dependents.of_service.iter().map(owners).collect())
 }

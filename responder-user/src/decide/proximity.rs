@@ -5,7 +5,7 @@ use std::fmt;
 use super::{candidate::Candidate, client::Client};
 use crate::model::{
     Location, Method, Model, Service, Vserver,
-    location::{LocationRange, QUALIFIERS, same_qualifier},
+    location::{Place, QUALIFIERS, same_qualifier},
 };
 
 /// Mean radius of the earth in metres.
@@ -83,7 +83,7 @@ pub fn rank<'c>(
         return Ok((Measure::Coordinates, groups));
     }
     let graded =
-        |c: &Candidate| service(c).location.as_ref().map_or(0, |location| score(&place.location, location));
+        |c: &Candidate| service(c).location.as_ref().map_or(0, |location| score(place.location, location));
     let mut keyed: Vec<(u32, &Candidate)> = located.into_iter().map(|c| (graded(c), c)).collect();
     if anywhere.is_empty() && keyed.iter().all(|(score, _)| *score == 0) {
         return Err(NoDecision::NoServiceMatches);
@@ -102,7 +102,7 @@ fn is_located(service: &Service) -> bool {
 }
 
 /// Distances to all services, if there are any and the client and all of them have coordinates.
-fn all_distances<'m>(place: &LocationRange, located: impl Iterator<Item = &'m Service>) -> Option<Vec<u64>> {
+fn all_distances<'m>(place: Place<'_>, located: impl Iterator<Item = &'m Service>) -> Option<Vec<u64>> {
     let from = place.coordinates?;
     let distances: Vec<u64> =
         located.map(|s| s.coordinates.map(|to| metres(from, to))).collect::<Option<_>>()?;
@@ -121,7 +121,7 @@ pub fn is_used_by(vserver: &Vserver) -> bool {
 
 /// All that [`rank`] can take from a place, for any set of candidates of the virtual servers that use proximity:
 /// two places with equal views are never told apart. This is the rank order that client classes are made of.
-pub fn view(model: &Model, place: Option<&LocationRange>) -> Vec<u32> {
+pub fn view(model: &Model, place: Option<Place<'_>>) -> Vec<u32> {
     let Some(place) = place else { return Vec::new() };
     let mut out = vec![1];
     for vserver in model.vservers.iter().filter(|v| is_used_by(v)) {
@@ -132,7 +132,7 @@ pub fn view(model: &Model, place: Option<&LocationRange>) -> Vec<u32> {
             .filter(|service| is_located(service))
             .collect();
         let scores =
-            located.iter().map(|service| service.location.as_ref().map_or(0, |l| score(&place.location, l)));
+            located.iter().map(|service| service.location.as_ref().map_or(0, |l| score(place.location, l)));
         let Some(from) = place.coordinates else {
             out.extend(scores);
             continue;

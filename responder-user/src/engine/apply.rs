@@ -7,9 +7,12 @@ use serde_json::{Map, json};
 use super::{Engine, start::snapshot};
 use crate::{
     control::EventKind,
-    decide::AddressState,
+    decide::{
+        AddressState, Memory,
+        memory::{self, Change, ChangeKind},
+    },
     health::{HealthEvent, Transition},
-    model::{ServiceId, VserverId},
+    model::{RecordType, ServiceId, VserverId},
 };
 
 /// An address that nobody has decided counts as down once names have their answers.
@@ -68,13 +71,67 @@ impl Engine {
 
     /// The answers of these owners must be decided anew.
     pub(super) fn touch_service(&mut self, service: ServiceId, at: Instant) {
-        self.dirty.extend(self.plan.compiled.owners.owners_affected_by(service));
+        let owners = &self.plan.compiled.owners;
+        self.dirty.extend(owners.owners_affected_by(service));
+        self.stirred.extend(owners.vservers_affected_by(service));
         self.oldest = Some(self.oldest.map_or(at, |oldest| oldest.min(at)));
     }
 
     /// Likewise.
     pub(super) fn touch_vserver(&mut self, vserver: VserverId) {
-        self.dirty.extend(self.plan.compiled.owners.owners_affected_by_vserver(vserver));
+        let owners = &self.plan.compiled.owners;
+        self.dirty.extend(owners.owners_affected_by_vserver(vserver));
+        self.stirred.extend(owners.vservers_affected_by_vserver(vserver));
+    }
+
+    /// Virtual servers remember: latches are set, spillover begins and ends. Before every decision that follows a change.
+    pub(super) fn remember(&mut self) {
+        let stirred = std::mem::take(&mut self.stirred);
+        if stirred.is_empty() {
+            return;
+        }
+        let model = self.plan.compiled.model.clone();
+        let changes = memory::advance(&model, &mut self.snapshot, stirred.iter().copied());
+        for vserver in stirred {
+            let name = &model.vserver(vserver).name;
+            let state = self.snapshot.vserver(vserver);
+            if state.memory.iter().any(|memory| *memory != Memory::default()) {
+                let all = RecordType::ALL.map(|rtype| (rtype, state.memory(rtype)));
+                self.orders.memories.insert(name.clone(), all.to_vec());
+            } else {
+                self.orders.memories.remove(name);
+            }
+        }
+        for Change { vserver, rtype, kind } in changes {
+            let object = format!("vserver {}", model.vserver(vserver).name);
+            let (kind, text) = match kind {
+                ChangeKind::Latched => {
+                    (EventKind::Latch, "was down; its backup answers until an operator enables it".to_owned())
+                }
+                ChangeKind::Spilled(level) => (EventKind::Spillover, format!("over its threshold: {level}")),
+                ChangeKind::SpillEnded(level) => {
+                    (EventKind::Spillover, format!("below its threshold: {level}"))
+                }
+            };
+            let fields = Map::from_iter([("type".to_owned(), json!(rtype.name()))]);
+            self.event(kind, object, format!("{rtype}: {text}"), fields);
+        }
+    }
+
+    /// Load figures count for a while; whoever pushes them has to go on.
+    pub(super) fn expire_load(&mut self) {
+        let Some(limit) = self.started.elapsed().checked_sub(self.plan.compiled.model.settings.load_hold)
+        else {
+            return;
+        };
+        let model = self.plan.compiled.model.clone();
+        for service in self.snapshot.expire_load(limit) {
+            let name = &model.service(service).name;
+            let left = self.snapshot.service(service).load.clone();
+            self.orders.loads.insert(name.clone(), left);
+            self.touch_service(service, Instant::now());
+            self.event(EventKind::State, format!("service {name}"), "load figures are too old", Map::new());
+        }
     }
 
     /// The warm-up is over: what has no result counts as down.

@@ -13,8 +13,9 @@ use crate::{
         explain::{self, Lanes},
         show,
         target::{self, Target},
-        view,
+        told, view,
     },
+    decide::snapshot::is_monitored,
     health::Force,
     model::{MonitorId, ServiceId, VserverId, settings::XdpMode},
     worker::answer::{self, Outcome, Transport},
@@ -32,6 +33,8 @@ impl Engine {
             Command::Enable { kind, name } => self.switch(*kind, name, true).map(|done| json!(done)),
             Command::Disable { kind, name } => self.switch(*kind, name, false).map(|done| json!(done)),
             Command::Force { kind, name, state } => self.force(*kind, name, *state).map(|done| json!(done)),
+            Command::Load { service, figures } => self.load(service, figures).map(|done| json!(done)),
+            Command::Report { service, states } => self.report(service, states).map(|done| json!(done)),
             Command::Reload => self.reload().map(|done| json!(done)),
             Command::Events { kind, last, .. } => Ok(self.events.to_value(*kind, *last)),
             Command::Status => self.viewed(|view| Ok(view::status(view))),
@@ -42,12 +45,14 @@ impl Engine {
             Command::Show { kind, name } => self.viewed(|view| show::show(view, *kind, name.as_deref())),
             Command::Explain(question) => {
                 let served = self.served.load_full();
+                let mut names = served.names.clone();
+                names.beside.aside = true;
                 let reply = |query: &[u8], client: IpAddr| {
                     let mut out = vec![0; 1232];
                     let client = (client, 53_000).into();
                     let world = served.world.aside();
-                    match answer::reply(query, Transport::Udp, client, &world, &served.names, &mut out) {
-                        Outcome::Silent => None,
+                    match answer::reply(query, Transport::Udp, client, &world, &names, &mut out) {
+                        Outcome::Silent | Outcome::Dropped => None,
                         Outcome::Reply { len, .. } => {
                             out.truncate(len);
                             Some(out)
@@ -172,9 +177,14 @@ impl Engine {
         let state = &mut self.snapshot.vservers[id.index()];
         let changed = state.enabled != enabled;
         state.enabled = enabled;
+        let was_latched = enabled && state.clear_latch();
         self.orders.vservers.insert(name.clone(), enabled);
         self.touch_vserver(id);
-        (changed, format!("vserver {name}"))
+        if was_latched {
+            let text = "held back no longer: enabled by an operator";
+            self.event(EventKind::Latch, format!("vserver {name}"), text, Map::new());
+        }
+        (changed || was_latched, format!("vserver {name}"))
     }
 
     fn switch_service(&mut self, id: ServiceId, enabled: bool) -> (bool, String) {
@@ -225,6 +235,51 @@ impl Engine {
         let changed = !transitions.is_empty();
         self.transitions(transitions);
         Ok(self.done(changed, &object, &format!("forced {force}")))
+    }
+
+    /// Takes load figures; what is not named stays as it is.
+    fn load(&mut self, name: &str, figures: &[String]) -> Result<Done, Refusal> {
+        let model = self.plan.compiled.model.clone();
+        let id = target::service(&model, name)?;
+        let at = self.started.elapsed();
+        let state = &mut self.snapshot.services[id.index()];
+        let changed = told::take_load(state, figures, at)?;
+        let name = model.service(id).name.clone();
+        self.orders.loads.insert(name.clone(), state.load.clone());
+        if changed {
+            self.touch_service(id, Instant::now());
+            self.publish();
+        }
+        let message = format!("service {name} load taken");
+        Ok(Done { message, changed, generation: self.generation, warnings: Vec::new() })
+    }
+
+    /// Takes states of the virtual server that a service stands for; what is not named stays as it is.
+    fn report(&mut self, name: &str, states: &[String]) -> Result<Done, Refusal> {
+        let model = self.plan.compiled.model.clone();
+        let id = target::service(&model, name)?;
+        let state = &mut self.snapshot.services[id.index()];
+        let changed = told::take_report(state, states)?;
+        let report = state.report;
+        let service = model.service(id);
+        self.orders.reports.insert(service.name.clone(), report);
+        let mut warnings = Vec::new();
+        if report.primary_up.is_some() && is_monitored(&model, service) {
+            warnings.push(format!("service {}: its monitors decide the primary state", service.name));
+        }
+        let object = format!("service {}", service.name);
+        if changed {
+            self.touch_service(id, Instant::now());
+            self.event(
+                EventKind::State,
+                object.clone(),
+                format!("reported {}", states.join(" ")),
+                Map::new(),
+            );
+            self.publish();
+        }
+        let message = format!("{object} report taken");
+        Ok(Done { message, changed, generation: self.generation, warnings })
     }
 
     fn force_at(

@@ -19,7 +19,7 @@ mod start;
 mod visibility;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
@@ -36,10 +36,11 @@ use crate::{
     compile::{CompileError, Compiled},
     config::{ConfigError, Places, Problem},
     control::{EventKind, Events, InterfaceStatus, NameIndex, RateMeter, Request, server::BindError},
-    decide::{OwnerId, Snapshot},
+    decide::{Figure, Memory, OwnerId, Report, Snapshot},
     health::{Health, HealthEvent, Scheduler},
+    model::{RecordType, VserverId},
     publish::{PublishError, interface::Listening, netlink::Watch, world::Reader, writer::Writer},
-    worker::{Epochs, Served, WorkerError, Workers, Zones},
+    worker::{DeferredTable, Epochs, Served, WorkerError, Workers, Zones},
 };
 
 pub use start::{Prepared, check};
@@ -135,6 +136,8 @@ struct Plan {
     compiled: Compiled,
     names: NameIndex,
     zones: Arc<Zones>,
+    /// What the table cannot say.
+    deferred: Arc<DeferredTable>,
     warnings: Vec<Problem>,
     places: Places,
 }
@@ -144,6 +147,12 @@ struct Plan {
 struct Orders {
     services: HashMap<String, bool>,
     vservers: HashMap<String, bool>,
+    /// What was reported of services.
+    reports: HashMap<String, Report>,
+    /// Load figures of services. Times count from the start of the daemon.
+    loads: HashMap<String, BTreeMap<String, Figure>>,
+    /// What virtual servers remember.
+    memories: HashMap<String, Vec<(RecordType, Memory)>>,
 }
 
 /// All epochs that some worker may use: more than one set only while workers are replaced.
@@ -174,12 +183,14 @@ pub struct Engine {
     watch: Option<Watch>,
     problems: BTreeSet<String>,
     dirty: BTreeSet<OwnerId>,
+    /// Virtual servers whose memory may have to change before the next decisions.
+    stirred: BTreeSet<VserverId>,
     /// Owners whose publish failed; tried again once a second.
     failed: BTreeSet<OwnerId>,
     /// When the earliest result that is not published yet was received.
     oldest: Option<Instant>,
     /// Owners and types without a decision.
-    undecided: BTreeSet<(OwnerId, crate::model::RecordType)>,
+    undecided: BTreeSet<(OwnerId, RecordType)>,
     generation: u64,
     published: Instant,
     latency: publish::Latency,
@@ -258,6 +269,7 @@ impl Engine {
         self.follow_interfaces();
         self.end_timing();
         self.dirty.append(&mut self.failed);
+        self.expire_load();
         if !self.is_ready && self.started.elapsed() >= self.plan.compiled.model.settings.warm_up {
             self.end_warm_up();
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 
 use super::Engine;
 use crate::{
-    compile::{Columns, number::SIDES},
+    compile::number::{SIDES, WORKER_SIDES},
     control::EventKind,
     decide::OwnerId,
     model::RecordType,
@@ -41,13 +41,14 @@ impl Engine {
 
     /// Publishes what is dirty, as one generation.
     pub(super) fn publish(&mut self) {
+        self.remember();
         let dirty = std::mem::take(&mut self.dirty);
         let oldest = self.oldest.take();
         let generation = self.generation + 1;
         let mut outcome = Outcome::default();
         for owner in dirty {
             let mut changed = 0;
-            for rtype in SIDES {
+            for rtype in SIDES.into_iter().chain(WORKER_SIDES) {
                 // After the first failure the others wait with it: the table is full, or worse.
                 let result = match outcome.error {
                     None => self.publish_side(owner, rtype, generation),
@@ -86,13 +87,15 @@ impl Engine {
         generation: u64,
     ) -> Result<usize, PublishError> {
         let Some(side) = self.plan.compiled.numbering.side(owner, rtype) else { return Ok(0) };
-        let columns = self.plan.compiled.columns(&self.snapshot, owner, rtype);
-        self.note_undecided(owner, rtype, &columns);
-        self.writer.publish(side, &columns, generation)
+        let made = self.plan.compiled.columns(&self.snapshot, owner, rtype);
+        self.note_undecided(owner, rtype, made.is_undecided);
+        // First what the references lead to.
+        let changed = self.plan.put_deferred(&made);
+        if rtype.is_address() { self.writer.publish(side, &made.columns, generation) } else { Ok(changed) }
     }
 
-    pub(super) fn note_undecided(&mut self, owner: OwnerId, rtype: RecordType, columns: &Columns) {
-        if columns.iter().any(Option::is_none) {
+    pub(super) fn note_undecided(&mut self, owner: OwnerId, rtype: RecordType, is_undecided: bool) {
+        if is_undecided {
             self.undecided.insert((owner, rtype));
         } else {
             self.undecided.remove(&(owner, rtype));

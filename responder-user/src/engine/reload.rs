@@ -6,11 +6,11 @@ use serde_json::Map;
 
 use super::{Engine, EngineError, Plan, host, start::snapshot};
 use crate::{
-    compile::number::SIDES,
+    compile::number::{SIDES, WORKER_SIDES},
     control::{Done, EventKind, Refusal},
     decide::{OwnerId, Snapshot},
     health::Health,
-    model::Settings,
+    model::{Settings, VserverId},
     publish::{PublishError, writer::Next},
     worker::{Epochs, Responses, Served, Workers},
 };
@@ -73,6 +73,9 @@ impl Engine {
         let model = plan.compiled.model.clone();
         let health = Health::carry_over(&self.health, &self.plan.compiled.model, &model);
         let snapshot = snapshot(&model, &health, &self.orders, self.is_ready);
+        if plan.compiled.fingerprint == self.plan.compiled.fingerprint {
+            plan.deferred.take_over(&self.plan.deferred);
+        }
         let replacement = self.replacement_workers(&old, &settings)?;
         if let Err(error) = self.put_in_force(&plan, &snapshot, &settings) {
             if let Some((workers, epochs)) = replacement {
@@ -89,6 +92,7 @@ impl Engine {
         self.undecided.clear();
         self.dirty.clear();
         self.dirty_all();
+        self.stirred = (0..model.vservers.len() as u32).map(VserverId).collect();
         let readers = replacement.as_ref().map_or(self.workers.len(), |(workers, _)| workers.len());
         let responses = Responses::new(&settings.limits, self.writer.world().buckets());
         let served =
@@ -190,8 +194,14 @@ fn fill(next: &mut Next, plan: &Plan, snapshot: &Snapshot, generation: u64) -> R
     for owner in (0..plan.compiled.owners.list.len() as u32).map(OwnerId) {
         for rtype in SIDES {
             if let Some(side) = plan.compiled.numbering.side(owner, rtype) {
-                next.publish(side, &plan.compiled.columns(snapshot, owner, rtype), generation)?;
+                let made = plan.compiled.columns(snapshot, owner, rtype);
+                plan.put_deferred(&made);
+                next.publish(side, &made.columns, generation)?;
             }
+        }
+        for rtype in WORKER_SIDES {
+            let made = plan.compiled.columns(snapshot, owner, rtype);
+            plan.put_deferred(&made);
         }
     }
     next.end_batch(generation);

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::{AllEpochs, Engine, EngineError, Orders, Plan, host, publish::Latency, workers_done};
 use crate::{
-    compile::{Compiled, name::StaticTypes},
+    compile::{Compiled, Side, name::StaticTypes},
     config::{self, Loaded},
     control::{EventKind, Events, NameIndex, RateMeter, Server, command::CheckReport},
     decide::{ServiceState, Snapshot, VserverState},
@@ -24,7 +24,7 @@ use crate::{
         netlink::Watch,
         writer::{Start, Writer},
     },
-    worker::{Epochs, Responses, Served, Workers, Zones, answer},
+    worker::{Beside, DeferredTable, Epochs, Responses, Served, Workers, Zones, answer},
 };
 
 /// Results of checks that may wait for the loop.
@@ -47,7 +47,8 @@ impl Plan {
         let existing = |zone: usize| zones.existing(&model.zones[zone].apex);
         let soa_of = |zone: usize| Some(zones.zone(&model.zones[zone].apex)?.soa().clone());
         let compiled = Compiled::of(model.clone(), &static_types, &soa_of, &existing)?;
-        Ok(Self { compiled, names, zones, warnings, places })
+        let deferred = Arc::new(DeferredTable::new(compiled.numbering.count()));
+        Ok(Self { compiled, names, zones, deferred, warnings, places })
     }
 
     /// What will surprise, one line each with its place: of the configuration and of the zone files.
@@ -56,11 +57,28 @@ impl Plan {
         self.warnings.iter().map(ToString::to_string).chain(zones).collect()
     }
 
+    /// Puts the answers of the workers into their places. Gives how many changed.
+    pub(super) fn put_deferred(&self, made: &Side) -> usize {
+        made.deferred.iter().filter(|(number, deferred)| self.deferred.put(*number, deferred)).count()
+    }
+
     /// What the workers know beside the table.
     pub(super) fn worker_names(&self) -> answer::Names {
         let long: HashMap<Box<[u8]>, _> =
             self.compiled.names.long.iter().map(|(name, entry)| (name.wire().into(), *entry)).collect();
-        answer::Names { long: Arc::new(long), undecided: Arc::new(HashSet::new()), zones: self.zones.clone() }
+        let records: HashMap<Box<[u8]>, _> = self
+            .compiled
+            .names
+            .records
+            .iter()
+            .map(|(name, records)| (name.wire().into(), *records))
+            .collect();
+        answer::Names {
+            long: Arc::new(long),
+            undecided: Arc::new(HashSet::new()),
+            zones: self.zones.clone(),
+            beside: Beside { table: self.deferred.clone(), records: Arc::new(records), aside: false },
+        }
     }
 }
 
@@ -109,10 +127,17 @@ pub(super) fn snapshot(model: &Model, health: &Health, orders: &Orders, is_settl
             admin: orders.services.get(&service.name).copied().unwrap_or(service.enabled),
             forced: forced(health, ServiceId(i as u32)),
             addresses,
+            report: orders.reports.get(&service.name).copied().unwrap_or_default(),
+            load: orders.loads.get(&service.name).cloned().unwrap_or_default(),
         }
     });
-    let vservers = model.vservers.iter().map(|vserver| VserverState {
-        enabled: orders.vservers.get(&vserver.name).copied().unwrap_or(vserver.enabled),
+    let vservers = model.vservers.iter().map(|vserver| {
+        let enabled = orders.vservers.get(&vserver.name).copied().unwrap_or(vserver.enabled);
+        let mut state = VserverState { enabled, ..VserverState::default() };
+        for (rtype, memory) in orders.memories.get(&vserver.name).into_iter().flatten() {
+            state.memory[*rtype as usize] = *memory;
+        }
+        state
     });
     Snapshot { services: services.collect(), vservers: vservers.collect() }
 }
@@ -207,6 +232,7 @@ impl Engine {
             watch: Some(watch),
             problems: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            stirred: BTreeSet::new(),
             failed: BTreeSet::new(),
             oldest: None,
             undecided: BTreeSet::new(),

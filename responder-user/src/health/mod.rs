@@ -437,11 +437,10 @@ impl Watched {
 
 impl ServiceHealth {
     fn new(model: &Model, service: &Service) -> Self {
-        use crate::model::MonitorKind::Inert;
         let mut bound: Vec<(MonitorId, u32)> = Vec::with_capacity(service.monitors.len());
         let mut inert = false;
         for &(id, weight) in &service.monitors {
-            if matches!(model.monitor(id).kind, Inert { .. }) {
+            if !model.monitor(id).kind.is_check() {
                 inert = true;
             } else if bound.iter().all(|(known, _)| *known != id) {
                 bound.push((id, weight));

@@ -25,14 +25,11 @@ fn service(name: &str, addresses: &[&str], monitors: &[(u32, u32)], monitor_thre
     Service {
         name: name.to_owned(),
         addresses: addresses.iter().map(|a| a.parse().expect("an address")).collect(),
-        cname: None,
         port: 80,
-        location: None,
-        coordinates: None,
         monitors: monitors.iter().map(|(id, weight)| (MonitorId(*id), *weight)).collect(),
         monitor_threshold,
         enabled: true,
-        site: None,
+        ..Service::default()
     }
 }
 

@@ -1,6 +1,10 @@
 //! Locations: up to six qualifiers, and the table that gives an address its location (spec/netscaler.md 1).
 
-use std::{fmt, net::IpAddr};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
 
 /// Number of qualifiers: continent, country, region, city, ISP, organisation.
 pub const QUALIFIERS: usize = 6;
@@ -39,11 +43,43 @@ pub struct LocationRange {
     pub coordinates: Option<(f64, f64)>,
 }
 
-/// All ranges. On overlap the narrowest range wins, then the one added last (spec/netscaler.md 1.3).
+/// A place as decisions see it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place<'m> {
+    /// Its qualifiers.
+    pub location: &'m Location,
+    /// Longitude and latitude in degrees.
+    pub coordinates: Option<(f64, f64)>,
+}
+
+/// A place as tables hold it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OwnedPlace {
+    /// Its qualifiers.
+    pub location: Location,
+    /// Longitude and latitude in degrees.
+    pub coordinates: Option<(f64, f64)>,
+}
+
+/// What location files say: rows that do not overlap, ascending, each with an index into the places.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FileTable {
+    /// First and last address and place.
+    pub v4: Vec<(u32, u32, u32)>,
+    /// First and last address and place.
+    pub v6: Vec<(u128, u128, u32)>,
+    /// Each different place once.
+    pub places: Vec<OwnedPlace>,
+}
+
+/// All ranges: custom ones are searched first, then those of files. Of custom ranges that overlap the narrowest wins,
+/// then the one added last (spec/netscaler.md 1.3).
 #[derive(Clone, Debug, Default)]
 pub struct LocationTable {
     /// In the order of the configuration.
     pub custom: Vec<LocationRange>,
+    /// What the location files say.
+    pub files: Arc<FileTable>,
     /// How patterns of policies treat wildcards.
     pub wildcard_matches_any: WildcardMatchesAny,
 }
@@ -142,13 +178,76 @@ impl fmt::Display for Location {
 }
 
 impl LocationTable {
-    /// The range that an address belongs to: the narrowest, then the newest.
-    pub fn find(&self, address: IpAddr) -> Option<&LocationRange> {
+    /// The place of an address.
+    pub fn find(&self, address: IpAddr) -> Option<Place<'_>> {
+        self.custom_range(address).map(LocationRange::place).or_else(|| self.files.find(address))
+    }
+
+    /// The custom range that an address belongs to: the narrowest, then the newest.
+    pub fn custom_range(&self, address: IpAddr) -> Option<&LocationRange> {
         self.custom.iter().rev().filter(|r| r.contains(address)).min_by_key(|r| r.width())
+    }
+
+    /// A place by number: custom ranges first, then the places of the files.
+    pub fn place(&self, number: u32) -> Option<Place<'_>> {
+        let number = number as usize;
+        match self.custom.get(number) {
+            Some(range) => Some(range.place()),
+            None => self.files.places.get(number - self.custom.len()).map(OwnedPlace::as_place),
+        }
     }
 }
 
+impl OwnedPlace {
+    /// Borrowed.
+    pub fn as_place(&self) -> Place<'_> {
+        Place { location: &self.location, coordinates: self.coordinates }
+    }
+}
+
+impl FileTable {
+    /// The place of an address.
+    pub fn find(&self, address: IpAddr) -> Option<Place<'_>> {
+        self.row(address).map(|(.., place)| place)
+    }
+
+    /// The row that holds an address: first, last, place.
+    pub fn row(&self, address: IpAddr) -> Option<(IpAddr, IpAddr, Place<'_>)> {
+        let (first, last, place) = match address {
+            IpAddr::V4(a) => {
+                let (first, last, place) = row(&self.v4, a.to_bits())?;
+                (Ipv4Addr::from_bits(first).into(), Ipv4Addr::from_bits(last).into(), place)
+            }
+            IpAddr::V6(a) => {
+                let (first, last, place) = row(&self.v6, a.to_bits())?;
+                (Ipv6Addr::from_bits(first).into(), Ipv6Addr::from_bits(last).into(), place)
+            }
+        };
+        Some((first, last, self.places.get(place as usize)?.as_place()))
+    }
+
+    /// Rows of both families.
+    pub fn len(&self) -> usize {
+        self.v4.len() + self.v6.len()
+    }
+
+    /// True without rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn row<N: Copy + Ord>(rows: &[(N, N, u32)], address: N) -> Option<(N, N, u32)> {
+    let at = rows.partition_point(|(first, ..)| *first <= address).checked_sub(1)?;
+    Some(rows[at]).filter(|(_, last, _)| address <= *last)
+}
+
 impl LocationRange {
+    /// Where it is.
+    pub fn place(&self) -> Place<'_> {
+        Place { location: &self.location, coordinates: self.coordinates }
+    }
+
     /// True if the address lies in the range.
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.first.is_ipv4() && self.first <= address && address <= self.last
@@ -198,7 +297,7 @@ mod tests {
             ],
             ..LocationTable::default()
         };
-        let found = |a: &str| table.find(a.parse().unwrap()).map(|r| r.location.to_string());
+        let found = |a: &str| table.find(a.parse().unwrap()).map(|p| p.location.to_string());
         assert_eq!(found("10.0.0.7").as_deref(), Some("newest"));
         assert_eq!(found("10.1.0.7").as_deref(), Some("wide"));
         assert_eq!(found("::a00:7"), None);

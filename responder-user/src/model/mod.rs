@@ -16,10 +16,10 @@ pub mod zone;
 use std::collections::BTreeMap;
 
 pub use location::{Location, LocationTable};
-pub use monitor::{Monitor, MonitorKind};
+pub use monitor::{Metric, Monitor, MonitorKind};
 pub use name::DnsName;
 pub use policy::{DnsAction, DnsActionKind, DnsPolicy, Rule};
-pub use service::Service;
+pub use service::{Naptr, Service};
 pub use settings::Settings;
 pub use vserver::{Bound, Method, Vserver};
 pub use zone::Zone;
@@ -49,6 +49,10 @@ ids! {
     ActionId,
     /// Index into [`Model::policies`].
     PolicyId,
+    /// Index into [`Model::labels`].
+    LabelId,
+    /// Index into [`Model::views`].
+    ViewId,
 }
 
 /// A whole configuration, checked: every reference resolves, every value is in range.
@@ -70,8 +74,14 @@ pub struct Model {
     pub domains: Vec<Domain>,
     /// DNS actions.
     pub actions: Vec<DnsAction>,
-    /// DNS policies in evaluation order: ascending priority.
+    /// Bindings of DNS policies, by bind point and then by ascending priority.
     pub policies: Vec<DnsPolicy>,
+    /// Policy labels by name.
+    pub labels: Vec<String>,
+    /// Views by name.
+    pub views: Vec<String>,
+    /// Every different test of a name in the rules of the policies; see [`policy::NameTest`].
+    pub name_tests: Vec<policy::NameTest>,
 }
 
 /// One name bound to one virtual server (spec/netscaler.md 3.9).
@@ -101,6 +111,12 @@ pub enum RecordType {
 }
 
 impl RecordType {
+    /// How many there are.
+    pub const COUNT: usize = 4;
+
+    /// Every type.
+    pub const ALL: [Self; Self::COUNT] = [Self::A, Self::Aaaa, Self::Cname, Self::Naptr];
+
     /// The name as written in DNS and in configuration.
     pub fn name(self) -> &'static str {
         match self {
@@ -119,6 +135,11 @@ impl RecordType {
             Self::Cname => 5,
             Self::Naptr => 35,
         }
+    }
+
+    /// A or AAAA.
+    pub fn is_address(self) -> bool {
+        matches!(self, Self::A | Self::Aaaa)
     }
 
     /// True for an address that belongs into an answer of this type.

@@ -37,9 +37,33 @@ pub enum MonitorKind {
         /// Inclusive ranges of status codes.
         expect: Vec<(u16, u16)>,
     },
+    /// A load monitor: withdraws a service whose figures reach a threshold (spec/netscaler.md 5.2). Figures come from
+    /// `responderctl load`; it never changes UP or DOWN.
+    Load {
+        /// What is looked at.
+        metrics: Vec<Metric>,
+    },
     /// Parsed, but this version does not run it: the service counts as one without this monitor.
     Inert {
         /// The type as typed.
         type_name: String,
     },
+}
+
+impl MonitorKind {
+    /// True if it asks whether an address is up, and this version asks.
+    pub fn is_check(&self) -> bool {
+        matches!(self, Self::Tcp | Self::Http { .. })
+    }
+}
+
+/// One figure of a load monitor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Name of the figure.
+    pub name: String,
+    /// A service at or above it gets no clients; 0: not looked at.
+    pub threshold: u64,
+    /// Share in the computed load, 1 to 100.
+    pub weight: u32,
 }

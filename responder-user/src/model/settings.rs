@@ -20,6 +20,8 @@ pub struct Settings {
     pub nsid: String,
     /// `limits.cookies`
     pub cookies: bool,
+    /// `server.load_hold`: how long load figures count; default 1 minute.
+    pub load_hold: Duration,
     /// `listen.addresses`, at least one.
     pub listen: Vec<SocketAddr>,
     /// `listen.workers`
@@ -137,6 +139,7 @@ impl Default for Settings {
             warm_up: Duration::from_secs(30),
             nsid: String::new(),
             cookies: true,
+            load_hold: Duration::from_mins(1),
             listen: Vec::new(),
             workers: Workers::PerCore,
             xdp: Xdp::default(),

@@ -1,8 +1,8 @@
 //! GSLB virtual servers: a pool of services and the rules of the decision.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
-use super::{RecordType, ServiceId, VserverId};
+use super::{DnsName, RecordType, ServiceId, VserverId};
 
 /// Most addresses of one family in the pool of a virtual server.
 pub const MAX_POOL: usize = 64;
@@ -23,8 +23,26 @@ pub struct Vserver {
     pub backup_method: Option<Method>,
     /// Bound services in the order of the file, each once.
     pub services: Vec<Bound>,
-    /// Backup virtual server (parsed and validated; takes part in the decision when the chain lands).
+    /// backupVServer: who answers when this one is down or over its threshold.
     pub backup: Option<VserverId>,
+    /// Once down, the backup goes on until `enable vserver` (spec/netscaler.md 3.6, 0.1).
+    pub disable_primary_on_down: bool,
+    /// considerEffectiveState STATE_ONLY (spec/netscaler.md 4.4).
+    pub effective_state: bool,
+    /// What becomes of sessions of services that load monitors withdraw (spec/netscaler.md 0.1, 2).
+    pub skip_persistency: SkipPersistency,
+    /// SOURCEIP persistence.
+    pub persistence: Option<Persistence>,
+    /// Spillover to the backup.
+    pub spillover: Option<Spillover>,
+    /// What multiplies the configured weights (spec/netscaler.md 3.3).
+    pub dynamic_weight: DynamicWeight,
+    /// netmask and v6netmasklen of `source-ip-hash`, in bits.
+    pub hash_mask: (u8, u8),
+    /// toggleOrder DESCENDING: the highest order first (spec/netscaler.md 3.8).
+    pub descending_order: bool,
+    /// orderThreshold: percent of the services of an order that must be usable before it takes part.
+    pub order_threshold: u32,
     /// MIR: the best address first, then the other usable ones.
     pub multiple_ip_response: bool,
     /// EDR: an empty answer when down, instead of all bound addresses.
@@ -35,6 +53,175 @@ pub struct Vserver {
     pub ecs_validation: bool,
     /// False after `disable vserver`: treated as down (spec/netscaler.md 3.7).
     pub enabled: bool,
+}
+
+impl Default for Vserver {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            service_type: "ANY".to_owned(),
+            types: Vec::new(),
+            method: Method::default(),
+            backup_method: None,
+            services: Vec::new(),
+            backup: None,
+            disable_primary_on_down: false,
+            effective_state: false,
+            skip_persistency: SkipPersistency::None,
+            persistence: None,
+            spillover: None,
+            dynamic_weight: DynamicWeight::Disabled,
+            hash_mask: (32, 128),
+            descending_order: false,
+            order_threshold: 0,
+            multiple_ip_response: false,
+            ecs: false,
+            ecs_validation: false,
+            empty_down_response: false,
+            enabled: true,
+        }
+    }
+}
+
+/// skipPersistency (spec/netscaler.md 0.1, 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SkipPersistency {
+    /// A session is honoured although a load monitor withdraws its service.
+    #[default]
+    None,
+    /// ReLb: it is ignored meanwhile, and the request is decided anew.
+    Rebalance,
+    /// Bypass: no decision is made; the name is resolved as if nobody owned it.
+    Bypass,
+}
+
+impl SkipPersistency {
+    /// The word of the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Rebalance => "rebalance",
+            Self::Bypass => "bypass",
+        }
+    }
+}
+
+/// Clients come back to the service that they were given (spec/netscaler.md 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Persistence {
+    /// persistMask: bits of an IPv4 address that tell clients apart.
+    pub mask: u8,
+    /// v6persistmasklen.
+    pub mask6: u8,
+    /// A session ends after so long without a query; 2 minutes to 24 hours.
+    pub timeout: Duration,
+    /// persistenceId: virtual servers with the same id share sessions; None: this one keeps its own.
+    pub id: Option<u16>,
+    /// Method round-robin ignores sessions (spec/netscaler.md 0.1, 4).
+    pub ignore_in_round_robin: bool,
+}
+
+/// When a virtual server sends clients to its backup although it is up (spec/netscaler.md 4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spillover {
+    /// soMethod.
+    pub method: SpilloverMethod,
+    /// soThreshold: connections, kbit/s or percent; no meaning for dynamic-connection.
+    pub threshold: u64,
+    /// soPersistence: who is on one side stays there.
+    pub persistence: bool,
+    /// soPersistenceTimeOut; 2 minutes to 24 hours.
+    pub timeout: Duration,
+    /// What happens when no backup can take over.
+    pub action: SpilloverAction,
+    /// The redirect URL as typed, and its host.
+    pub redirect: Option<(String, DnsName)>,
+}
+
+/// soMethod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpilloverMethod {
+    /// Connections of all bound services against a number.
+    Connection,
+    /// Connections against the sum of the services' `max_connections`.
+    DynamicConnection,
+    /// Traffic in both directions, kbit/s.
+    Bandwidth,
+    /// Percent of the weights of services that are up; below it.
+    Health,
+}
+
+impl SpilloverMethod {
+    /// Every method.
+    pub const ALL: [Self; 4] = [Self::Connection, Self::DynamicConnection, Self::Bandwidth, Self::Health];
+
+    /// The word of the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::DynamicConnection => "dynamic-connection",
+            Self::Bandwidth => "bandwidth",
+            Self::Health => "health",
+        }
+    }
+}
+
+/// What is answered when a virtual server is over its threshold and no backup can take over (spec/netscaler.md 0.1, 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpilloverAction {
+    /// Nothing.
+    #[default]
+    Drop,
+    /// A CNAME to the host of the redirect URL.
+    Redirect,
+    /// The primary's services, although over the threshold.
+    Accept,
+    /// NOERROR without records.
+    Empty,
+    /// REFUSED.
+    Refused,
+}
+
+impl SpilloverAction {
+    /// Every action.
+    pub const ALL: [Self; 5] = [Self::Drop, Self::Redirect, Self::Accept, Self::Empty, Self::Refused];
+
+    /// The word of the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Redirect => "redirect",
+            Self::Accept => "accept",
+            Self::Empty => "empty",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// dynamicWeight (spec/netscaler.md 3.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DynamicWeight {
+    /// The configured weight alone.
+    #[default]
+    Disabled,
+    /// Times the number of active services behind the service.
+    ServiceCount,
+    /// Times the sum of their weights.
+    ServiceWeight,
+}
+
+impl DynamicWeight {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Disabled, Self::ServiceCount, Self::ServiceWeight];
+
+    /// The word of the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::ServiceCount => "service-count",
+            Self::ServiceWeight => "service-weight",
+        }
+    }
 }
 
 /// A service bound to a virtual server.
@@ -70,11 +257,13 @@ pub enum Method {
     Rtt,
     /// `custom-load`
     CustomLoad,
+    /// `api`: a callout names the service
+    Api,
 }
 
 impl Method {
     /// Every method, in the order of spec/config.md.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::RoundRobin,
         Self::LeastConnection,
         Self::LeastResponseTime,
@@ -84,6 +273,7 @@ impl Method {
         Self::StaticProximity,
         Self::Rtt,
         Self::CustomLoad,
+        Self::Api,
     ];
 
     /// The word of the configuration.
@@ -98,6 +288,7 @@ impl Method {
             Self::StaticProximity => "static-proximity",
             Self::Rtt => "rtt",
             Self::CustomLoad => "custom-load",
+            Self::Api => "api",
         }
     }
 

@@ -13,7 +13,7 @@ use responder_common::{
     client::Client,
     counters::Counter,
     edns::{Edns, Options},
-    layout::{NAME_ZONE_DATA, NameEntry},
+    layout::{NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_ZONE_DATA, NameEntry},
     limits::{FAST_NAME, FAST_NAME_WORDS, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS},
     lookup::{self, World},
     name::FoldedName,
@@ -25,9 +25,15 @@ use responder_common::{
 };
 
 use super::{
+    deferred::Beside,
     message::{self, Request},
     walk,
     zone::Zones,
+};
+
+use crate::compile::{
+    name::{RecordNames, RecordPlace},
+    number::Side,
 };
 
 /// A query whose name may have any length.
@@ -58,6 +64,8 @@ pub enum Origin {
 pub enum Outcome {
     /// Nothing: it is a response, or shorter than a header.
     Silent,
+    /// Nothing: a policy or a saturated virtual server says so.
+    Dropped,
     /// This many octets of `out`.
     Reply {
         /// Octets.
@@ -80,6 +88,8 @@ pub struct Names {
     pub undecided: Arc<HashSet<Box<[u8]>>>,
     /// The zones.
     pub zones: Arc<Zones>,
+    /// Answers that the table cannot hold.
+    pub beside: Beside,
 }
 
 /// What the table says of a name.
@@ -242,14 +252,41 @@ fn answer<W: World>(
     limit: usize,
     out: &mut [u8],
 ) -> Result<Outcome, u16> {
+    // What a truncated reply takes there is always room for.
+    let whole = out.len();
+    let least =
+        |query: &AnyQuery| query.question_end + query.edns.reply_len(&query.options, &world.control().nsid);
+    let room = |query: &AnyQuery| limit.max(least(query)).min(whole);
     let known = names.known(world, &query.name).map_err(|_| rcode::SERVFAIL)?;
     if let Known::Entry(entry) = known
         && query.qtype != rtype::ANY
     {
         match answer_for(world, entry, query.qtype, client, &mut query.edns, &mut query.options) {
             Ok(answer) => return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL),
-            // A type that the zone may have.
-            Err(Counter::PassOtherType) => {}
+            // A type that the zone may have, or only a worker.
+            Err(Counter::PassOtherType) => {
+                let records = names.beside.records.get(octets(&query.name));
+                if let Some(place) = records.and_then(|records| place_of(records, entry, query.qtype)) {
+                    let number = number_of(world, entry, place.side, client, query.edns, &mut query.options)?;
+                    let found = Found { known, number, ttl: place.ttl };
+                    return walk::deferred(
+                        message,
+                        query,
+                        client,
+                        world,
+                        names,
+                        found,
+                        &mut out[..room(query)],
+                    );
+                }
+            }
+            // The set stands for an answer that it cannot hold.
+            Err(Counter::PassLarge) => {
+                let (number, ttl) =
+                    reference_of(world, entry, query.qtype, client, query.edns, &mut query.options)?;
+                let found = Found { known, number, ttl };
+                return walk::deferred(message, query, client, world, names, found, &mut out[..room(query)]);
+            }
             // RFC 7871 7.1.2.
             Err(Counter::PassSubnet) => return Err(rcode::FORMERR),
             // Undecided, or a fault of the writer: never a guess.
@@ -268,10 +305,63 @@ fn answer<W: World>(
         let answer = lookup::no_name::<W, SOA_WORDS>(world, apex_at, zone).map_err(|_| rcode::SERVFAIL)?;
         return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL);
     }
-    // What a truncated reply takes there is always room for.
-    let least = query.question_end + query.edns.reply_len(&query.options, &world.control().nsid);
-    let limit = limit.max(least).min(out.len());
-    walk::walk(message, query, client, world, names, known, &mut out[..limit])
+    walk::walk(message, query, client, world, names, known, &mut out[..room(query)])
+}
+
+/// An answer beside the table.
+#[derive(Clone, Copy)]
+pub(super) struct Found<'a> {
+    pub known: Known<'a>,
+    /// Its place.
+    pub number: u32,
+    /// TTL of the domain.
+    pub ttl: u32,
+}
+
+/// Who answers a type that is no address: an alias answers all but those of its apex.
+pub(super) fn place_of(records: &RecordNames, entry: &NameEntry, qtype: u16) -> Option<RecordPlace> {
+    const NAPTR: u16 = 35;
+    let is_apex_type = entry.apex_at == 0 && matches!(qtype, rtype::SOA | rtype::NS);
+    match (records.cname, records.naptr) {
+        (Some(alias), _) if !is_apex_type => Some(alias),
+        (_, Some(naptr)) if qtype == NAPTR => Some(naptr),
+        _ => None,
+    }
+}
+
+/// The number of an answer for a client.
+pub(super) fn number_of<W: World>(
+    world: &W,
+    entry: &NameEntry,
+    side: Side,
+    client: Client,
+    edns: Edns,
+    options: &mut Options,
+) -> Result<u32, u16> {
+    if side.columns <= 1 {
+        return Ok(side.base);
+    }
+    let class = lookup::class_of_query(world, entry, client, edns, options);
+    class.map(|class| side.base + class).map_err(|_| rcode::SERVFAIL)
+}
+
+/// The number of the reference to an answer of addresses, and the TTL of the domain.
+pub(super) fn reference_of<W: World>(
+    world: &W,
+    entry: &NameEntry,
+    qtype: u16,
+    client: Client,
+    edns: Edns,
+    options: &mut Options,
+) -> Result<(u32, u32), u16> {
+    let (at, classed) = match qtype {
+        rtype::A => (0, NAME_CLASSED_A),
+        rtype::AAAA => (1, NAME_CLASSED_AAAA),
+        _ => return Err(rcode::SERVFAIL),
+    };
+    let columns = if entry.flags & classed == 0 { 1 } else { u32::MAX };
+    let side = Side { base: entry.references[at], columns };
+    Ok((number_of(world, entry, side, client, edns, options)?, entry.ttls[at]))
 }
 
 /// The reply of the XDP program.

@@ -49,6 +49,8 @@ counters! {
     Truncated = "worker_truncated",
     /// Not answered: a response, or less than a header.
     Silent = "worker_silent",
+    /// Not answered: a policy or a saturated virtual server says so.
+    Dropped = "worker_dropped",
     /// Not answered: over the limit of error replies.
     Limited = "worker_limited",
     /// Not answered: from a port that no query comes from.

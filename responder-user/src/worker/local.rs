@@ -62,7 +62,7 @@ impl<W: World> Local<W> {
         let (outcome, facts) =
             answer::reply_in(Size::Whole, query, Transport::Udp, client, world, names, out);
         let Outcome::Reply { len, rcode, truncated, .. } = outcome else {
-            self.counters.add(Count::Silent);
+            self.counters.add(if outcome == Outcome::Dropped { Count::Dropped } else { Count::Silent });
             return None;
         };
         let helps = matches!(rcode, rcode::NOERROR | rcode::NXDOMAIN) && client.port() != DNS_PORT;
@@ -79,7 +79,7 @@ impl<W: World> Local<W> {
             Verdict::Slip if helps => {
                 return limited(match answer::slip(query, client, world, names, out) {
                     Outcome::Reply { len, .. } => Some(len),
-                    Outcome::Silent => None,
+                    Outcome::Silent | Outcome::Dropped => None,
                 });
             }
             Verdict::Slip | Verdict::Nothing => return limited(None),
@@ -93,7 +93,7 @@ impl<W: World> Local<W> {
         self.counters.add(Count::QueryTcp);
         let outcome = answer::reply(query, Transport::Tcp, client, &served.world, &served.names, out);
         let Outcome::Reply { len, rcode, truncated, .. } = outcome else {
-            self.counters.add(Count::Silent);
+            self.counters.add(if outcome == Outcome::Dropped { Count::Dropped } else { Count::Silent });
             return None;
         };
         self.counters.reply(rcode, truncated);

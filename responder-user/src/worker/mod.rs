@@ -14,6 +14,7 @@ pub mod answer;
 pub mod batch;
 mod connections;
 pub mod counters;
+pub mod deferred;
 pub mod epoch;
 pub mod limit;
 mod local;
@@ -38,6 +39,7 @@ use tokio::sync::Notify;
 
 pub use self::{
     answer::{Names, Outcome, Transport},
+    deferred::{Beside, DeferredTable},
     epoch::Epochs,
     limit::Responses,
     zone::Zones,

@@ -319,7 +319,7 @@ pub fn ask(
 ) -> Option<Vec<u8>> {
     let mut out = vec![0; if transport == super::Transport::Udp { 1232 } else { 65_535 }];
     match super::answer::reply(message, transport, client, world, names, &mut out) {
-        super::Outcome::Silent => None,
+        super::Outcome::Silent | super::Outcome::Dropped => None,
         super::Outcome::Reply { len, .. } => {
             out.truncate(len);
             Some(out)

@@ -1,5 +1,7 @@
 //! From zone to zone along aliases until there is an answer (RFC 1034 4.3.2).
 
+use std::net::IpAddr;
+
 use responder_common::{
     client::Client,
     counters::Counter,
@@ -14,9 +16,15 @@ use responder_common::{
 };
 
 use super::{
-    answer::{self, AnyQuery, Known, Names, Origin, Outcome},
+    answer::{self, AnyQuery, Found, Known, Names, Origin, Outcome},
+    deferred::Slot,
     writer::{Section, Writer},
     zone::{Authority, Lookup, RrSet, Zone},
+};
+use crate::{
+    compile::answer::DeferredKind,
+    decide::{Give, Record},
+    model::Naptr,
 };
 
 /// Aliases of one reply. A loop ends here too; the asker sees it.
@@ -29,6 +37,15 @@ const HINFO_TTL: u32 = 3600;
 
 /// Type DS, which the zone above an apex answers (RFC 4035 3.1.4.1).
 const DS: u16 = 43;
+
+/// Type CNAME.
+const CNAME: u16 = 5;
+
+/// Type NAPTR.
+const NAPTR: u16 = 35;
+
+/// Octets of a record between its owner and its data.
+const RECORD_HEADER: usize = 10;
 
 /// The zone of a name.
 enum Place<'a> {
@@ -52,6 +69,35 @@ enum Step {
     Alias(Box<[u8]>),
 }
 
+/// Answers from beside the table. Err: the response code of an error reply.
+pub(super) fn deferred<W: World>(
+    message: &[u8],
+    query: &AnyQuery,
+    client: Client,
+    world: &W,
+    names: &Names,
+    found: Found<'_>,
+    out: &mut [u8],
+) -> Result<Outcome, u16> {
+    let place = names.beside.table.get(found.number);
+    let Some(slot) = place.as_ref().and_then(|place| place.as_ref()) else { return Err(rcode::SERVFAIL) };
+    match slot.deferred.kind {
+        DeferredKind::Drop => return Ok(Outcome::Dropped),
+        DeferredKind::Refused => return Err(rcode::REFUSED),
+        DeferredKind::NotOurs => return walk(message, query, client, world, names, Known::No, out),
+        DeferredKind::Empty | DeferredKind::Addresses(_) | DeferredKind::Records(_) => {}
+    }
+    let limit = out.len();
+    let nsid = &world.control().nsid;
+    let mut writer = Writer::new(message, query, nsid, out, limit).ok_or(rcode::SERVFAIL)?;
+    let walk = Walk { world, names, qtype: query.qtype, client };
+    let name = answer::octets(&query.name);
+    let step = walk.beside(name, found.known, slot, found.ttl, &mut writer)?;
+    let code = walk.along(step, &mut writer)?;
+    let (len, truncated) = writer.finish(code);
+    Ok(Outcome::Reply { len, rcode: code, truncated, origin: Origin::Table })
+}
+
 /// Answers what the table alone could not. Err: the response code of an error reply.
 pub(super) fn walk<W: World>(
     message: &[u8],
@@ -66,16 +112,8 @@ pub(super) fn walk<W: World>(
     let nsid = &world.control().nsid;
     let mut writer = Writer::new(message, query, nsid, out, limit).ok_or(rcode::SERVFAIL)?;
     let walk = Walk { world, names, qtype: query.qtype, client };
-    let mut step = walk.step(answer::octets(&query.name), known, true, &mut writer)?;
-    let mut aliases = 1;
-    let code = loop {
-        match step {
-            Step::Done(code) => break code,
-            Step::Alias(_) if aliases >= MAX_ALIASES || writer.is_full() => break rcode::NOERROR,
-            Step::Alias(target) => step = walk.follow(&target, &mut writer)?,
-        }
-        aliases += 1;
-    };
+    let step = walk.step(answer::octets(&query.name), known, true, &mut writer)?;
+    let code = walk.along(step, &mut writer)?;
     let (len, truncated) = writer.finish(code);
     Ok(Outcome::Reply { len, rcode: code, truncated, origin: Origin::Zone })
 }
@@ -83,6 +121,80 @@ pub(super) fn walk<W: World>(
 impl<W: World> Walk<'_, W> {
     fn fold(&self, name: &[u8]) -> Option<FoldedName<MAX_NAME_WORDS>> {
         FoldedName::from_wire(name, self.world.control().key()).filter(|name| name.len <= MAX_NAME)
+    }
+
+    /// Follows aliases to their end.
+    fn along(&self, mut step: Step, writer: &mut Writer<'_>) -> Result<u16, u16> {
+        let mut aliases = 1;
+        loop {
+            match step {
+                Step::Done(code) => return Ok(code),
+                Step::Alias(_) if aliases >= MAX_ALIASES || writer.is_full() => return Ok(rcode::NOERROR),
+                Step::Alias(target) => step = self.follow(&target, writer)?,
+            }
+            aliases += 1;
+        }
+    }
+
+    /// Writes an answer from beside the table. What has none for the name leaves the reply as it is: the asker will ask
+    /// for the target of the alias that led here, and gets it then.
+    fn beside(
+        &self,
+        name: &[u8],
+        known: Known<'_>,
+        slot: &Slot,
+        ttl: u32,
+        writer: &mut Writer<'_>,
+    ) -> Result<Step, u16> {
+        let ttl = slot.deferred.ttl.unwrap_or(ttl);
+        match &slot.deferred.kind {
+            DeferredKind::Drop | DeferredKind::Refused | DeferredKind::NotOurs => {}
+            DeferredKind::Empty => return self.nothing(name, known, writer),
+            DeferredKind::Addresses(rotating) => {
+                let given = rotating.given(address_of(self.client), slot.turn(self.names.beside.aside));
+                let optional = rotating.pool.give == Give::BestFirst;
+                let records = given.iter().map(|member| match member.address {
+                    IpAddr::V4(a) => (rtype::A, a.octets().to_vec()),
+                    IpAddr::V6(a) => (rtype::AAAA, a.octets().to_vec()),
+                });
+                put_optional(name, ttl, records, optional, writer);
+            }
+            DeferredKind::Records(rotating) => {
+                let given = rotating.given(address_of(self.client), slot.turn(self.names.beside.aside));
+                let alias = given.iter().find_map(|member| match &member.address {
+                    Record::Cname(target) => Some(target),
+                    Record::Naptr(_) => None,
+                });
+                if let Some(target) = alias {
+                    writer.record(Section::Answer, name, CNAME, ttl, target.wire());
+                    if self.qtype != CNAME {
+                        return Ok(Step::Alias(target.wire().into()));
+                    }
+                } else {
+                    let optional = rotating.pool.give == Give::BestFirst;
+                    let records = given.iter().filter_map(|member| match &member.address {
+                        Record::Naptr(naptr) => Some((NAPTR, naptr_data(naptr))),
+                        Record::Cname(_) => None,
+                    });
+                    put_optional(name, ttl, records, optional, writer);
+                }
+            }
+        }
+        Ok(Step::Done(rcode::NOERROR))
+    }
+
+    /// NOERROR without records, with the SOA of the zone.
+    fn nothing(&self, name: &[u8], known: Known<'_>, writer: &mut Writer<'_>) -> Result<Step, u16> {
+        match (self.place(name)?, known) {
+            (Some(Place::Configured(zone)), _) => self.negative(zone.apex(), zone.authority(), writer),
+            (Some(Place::Own(entry, at)), _) => {
+                let apex = &name[at..];
+                let soa = self.world.soa(entry.soa).ok_or(rcode::SERVFAIL)?;
+                self.negative(apex, &Authority::of_table(soa, apex), writer);
+            }
+            (None, _) => {}
+        }
+        Ok(Step::Done(rcode::NOERROR))
     }
 
     /// The target of an alias.
@@ -104,11 +216,47 @@ impl<W: World> Walk<'_, W> {
                         return Ok(Step::Done(rcode::NOERROR));
                     }
                 },
-                Err(Counter::PassOtherType) => {}
+                Err(Counter::PassOtherType) => {
+                    let records = self.names.beside.records.get(target);
+                    if let Some(place) = records.and_then(|r| answer::place_of(r, entry, self.qtype)) {
+                        let number = answer::number_of(
+                            self.world,
+                            entry,
+                            place.side,
+                            self.client,
+                            edns,
+                            &mut options,
+                        )?;
+                        return self.at(target, known, number, place.ttl, writer);
+                    }
+                }
+                Err(Counter::PassLarge) => {
+                    let (world, qtype) = (self.world, self.qtype);
+                    let found = answer::reference_of(world, entry, qtype, self.client, edns, &mut options);
+                    let (number, ttl) = found?;
+                    return self.at(target, known, number, ttl, writer);
+                }
                 Err(_) => return Err(rcode::SERVFAIL),
             }
         }
         self.step(answer::octets(&name), known, false, writer)
+    }
+
+    /// An answer beside the table, by number.
+    fn at(
+        &self,
+        name: &[u8],
+        known: Known<'_>,
+        number: u32,
+        ttl: u32,
+        writer: &mut Writer<'_>,
+    ) -> Result<Step, u16> {
+        let place = self.names.beside.table.get(number);
+        let slot = place.as_ref().and_then(|place| place.as_ref()).ok_or(rcode::SERVFAIL)?;
+        if matches!(slot.deferred.kind, DeferredKind::NotOurs) {
+            return self.step(name, Known::No, false, writer);
+        }
+        self.beside(name, known, slot, ttl, writer)
     }
 
     /// One name in its zone. `is_first`: it is the name that was asked for.
@@ -278,5 +426,46 @@ fn addresses(owner: &[u8], selection: &Selection<'_>, ttl: u32, is_aaaa: bool, w
         let first = selection.index(i) * words;
         let Some(address) = set.addresses.get(first..first + words) else { return };
         writer.record(Section::Answer, owner, rtype, ttl, bytemuck::cast_slice(address));
+    }
+}
+
+/// Records of one owner; `optional` ones that do not fit are left out from the end, but never the first (MIR).
+fn put_optional(
+    owner: &[u8],
+    ttl: u32,
+    records: impl Iterator<Item = (u16, Vec<u8>)>,
+    optional: bool,
+    writer: &mut Writer<'_>,
+) {
+    for (i, (rtype, data)) in records.enumerate() {
+        let mark = writer.mark();
+        if optional && i > 0 && writer.room() < owner.len() + RECORD_HEADER + data.len() {
+            return;
+        }
+        writer.record(Section::Answer, owner, rtype, ttl, &data);
+        if optional && i > 0 && writer.is_full() {
+            writer.rewind(mark);
+            return;
+        }
+    }
+}
+
+/// Data of a NAPTR record with an empty regular expression (RFC 3403 4.1).
+fn naptr_data(naptr: &Naptr) -> Vec<u8> {
+    let mut data = Vec::new();
+    data.extend(naptr.order.to_be_bytes());
+    data.extend(naptr.preference.to_be_bytes());
+    for text in [naptr.flags.as_str(), naptr.services.as_str(), ""] {
+        data.push(text.len() as u8);
+        data.extend(text.as_bytes());
+    }
+    data.extend(naptr.replacement.wire());
+    data
+}
+
+fn address_of(client: Client) -> IpAddr {
+    match client {
+        Client::V4(address) => std::net::Ipv4Addr::from_bits(address).into(),
+        Client::V6(octets) => octets.into(),
     }
 }

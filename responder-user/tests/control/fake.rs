@@ -18,7 +18,7 @@ use responder_user::{
         explain::{self, Lanes},
         show, target,
         target::Target,
-        view,
+        told, view,
     },
     decide::{AddressState, Owners, Snapshot},
     health::{Health, HealthEvent, ProbeResult},
@@ -134,6 +134,17 @@ impl World {
                     self.snapshot.services[id.index()].forced = forced;
                 }
                 Ok(done(format!("{name} forced"), true))
+            }
+            Command::Load { service, figures } => {
+                let id = target::service(&self.model, &service)?;
+                let state = &mut self.snapshot.services[id.index()];
+                let changed = told::take_load(state, &figures, Duration::ZERO)?;
+                Ok(done(format!("service {service} load taken"), changed))
+            }
+            Command::Report { service, states } => {
+                let id = target::service(&self.model, &service)?;
+                let changed = told::take_report(&mut self.snapshot.services[id.index()], &states)?;
+                Ok(done(format!("service {service} report taken"), changed))
             }
             Command::Reload => Err(Refusal {
                 message: "responder.toml has 2 errors; the old configuration stays".to_owned(),

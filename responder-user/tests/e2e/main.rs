@@ -8,6 +8,7 @@ mod bed;
 mod capture;
 mod contract;
 mod daemon;
+mod decisions;
 mod dns;
 mod exit;
 mod follow;

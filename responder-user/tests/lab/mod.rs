@@ -136,7 +136,7 @@ impl Lab {
             for rtype in responder_user::compile::number::SIDES {
                 let Some(side) = self.compiled.numbering.side(OwnerId(owner), rtype) else { continue };
                 let columns = self.compiled.columns(snapshot, OwnerId(owner), rtype);
-                writer.publish(side, &columns, generation).unwrap_or_else(|error| panic!("{error}"));
+                writer.publish(side, &columns.columns, generation).unwrap_or_else(|error| panic!("{error}"));
             }
         }
         writer.world_mut().end_batch(generation);

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
 pub mod random;
+pub mod stage;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -10,7 +11,8 @@ use responder_user::{
     model::{
         ActionId, Bound, DnsAction, DnsActionKind, DnsName, DnsPolicy, Domain, Location, Method, Model,
         Monitor, MonitorId, MonitorKind, RecordType, Rule, Service, ServiceId, Vserver, VserverId,
-        location::LocationRange, policy::Goto,
+        location::LocationRange,
+        policy::{BindPoint, Goto, TextOp},
     },
 };
 
@@ -41,14 +43,10 @@ pub fn service(name: &str, place: Option<&str>, addresses: &[&str]) -> Service {
     Service {
         name: name.to_owned(),
         addresses: addresses.iter().map(|a| address(a)).collect(),
-        cname: None,
         port: 80,
         location: place.map(location),
-        coordinates: None,
-        monitors: Vec::new(),
-        monitor_threshold: 0,
         enabled: true,
-        site: None,
+        ..Service::default()
     }
 }
 
@@ -62,14 +60,8 @@ pub fn vserver(name: &str, method: Method, services: Vec<Bound>) -> Vserver {
         service_type: "HTTP".to_owned(),
         types: vec![RecordType::A, RecordType::Aaaa],
         method,
-        backup_method: None,
         services,
-        backup: None,
-        multiple_ip_response: false,
-        ecs: false,
-        ecs_validation: false,
-        empty_down_response: false,
-        enabled: true,
+        ..Vserver::default()
     }
 }
 
@@ -107,9 +99,9 @@ pub fn add_preference(model: &mut Model, name: &str, priority: u32, rule: Rule, 
         .actions
         .push(DnsAction { name: format!("{name}-list"), kind: DnsActionKind::PreferredLocations(list) });
     let rule_text = written(&rule);
-    let (name, goto) = (name.to_owned(), Goto::End);
-    model.policies.push(DnsPolicy { name, rule, rule_text, action, priority, goto });
-    model.policies.sort_by_key(|p| p.priority);
+    let (name, goto, bind) = (name.to_owned(), Goto::End, BindPoint::Request);
+    model.policies.push(DnsPolicy { name, rule, rule_text, action, bind, priority, goto, invoke: None });
+    model.policies.sort_by_key(|p| (p.bind, p.priority));
 }
 
 /// A rule as an operator writes it.
@@ -121,6 +113,24 @@ pub fn written(rule: &Rule) -> String {
         }
         Rule::InSubnet(net) => format!("CLIENT.IP.SRC.IN_SUBNET({net})"),
         Rule::Equals(address) => format!("CLIENT.IP.SRC.EQ({address})"),
+        Rule::Destination(net) => format!("CLIENT.IP.DST.IN_SUBNET({net})"),
+        Rule::Name { test, of_response, .. } => {
+            let subject = if *of_response { "DNS.RES" } else { "DNS.REQ" };
+            let op = match test.op {
+                TextOp::Equals => "EQ",
+                TextOp::Contains => "CONTAINS",
+                TextOp::StartsWith => "STARTSWITH",
+                TextOp::EndsWith => "ENDSWITH",
+            };
+            format!("{subject}.QUESTION.DOMAIN.{op}({:?})", test.text)
+        }
+        Rule::Type { code, of_response } => {
+            let subject = if *of_response { "DNS.RES" } else { "DNS.REQ" };
+            format!("{subject}.QUESTION.TYPE.EQ({})", if *code == 1 { "A" } else { "AAAA" })
+        }
+        Rule::ResponseCode(code) => {
+            format!("DNS.RES.HEADER.RCODE.EQ({})", if *code == 0 { "NOERROR" } else { "REFUSED" })
+        }
         Rule::Not(inner) => format!("!({})", written(inner)),
         Rule::And(a, b) => format!("({} && {})", written(a), written(b)),
         Rule::Or(a, b) => format!("({} || {})", written(a), written(b)),
@@ -153,7 +163,7 @@ pub fn eight_sites() -> Model {
 
 /// The first virtual server without backup addresses.
 pub fn owner() -> Owner {
-    Owner { vserver: VserverId(0), backup_ip: Arc::from([]) }
+    Owner { vserver: VserverId(0), backup_ip: Arc::from([]), names: Arc::from([]) }
 }
 
 pub fn ids(model: &Model, names: &[&str]) -> Vec<ServiceId> {
@@ -172,6 +182,7 @@ pub fn rotation(model: &Model, decision: &Decision) -> String {
         Outcome::Undecided => "undecided".to_owned(),
         Outcome::Empty => "-".to_owned(),
         Outcome::Answer(pool) => names(model, &pool.rotate).join(" "),
+        other => format!("{other:?}"),
     }
 }
 

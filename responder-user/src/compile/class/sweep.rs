@@ -15,7 +15,8 @@ use crate::model::{Model, Rule};
 pub(super) struct Piece {
     pub first: u128,
     pub last: u128,
-    /// The range of locations that holds it: the narrowest, then the newest (spec/netscaler.md 1.3).
+    /// The place of the range that holds it, as a number of the location table: of custom ranges the narrowest, then the
+    /// newest, then that of a file (spec/netscaler.md 1.3).
     pub range: Option<u32>,
     /// Some rule or range names its addresses.
     pub mentioned: bool,
@@ -42,23 +43,25 @@ pub(super) fn pieces(model: &Model, v4: bool) -> Vec<Piece> {
     cuts.dedup();
 
     let mut coming = spans.into_iter().peekable();
+    let customs = model.locations.custom.len() as u32;
     let mut ends: BinaryHeap<Reverse<(u128, u128, Option<u32>)>> = BinaryHeap::new();
-    // Ranges that hold the current piece, the one that wins first.
-    let mut ranges: BTreeSet<(u128, Reverse<u32>)> = BTreeSet::new();
+    // Ranges that hold the current piece, the one that wins first. Rows of files do not overlap each other.
+    let mut ranges: BTreeSet<(bool, u128, Reverse<u32>)> = BTreeSet::new();
+    let rank = |number: u32, width| (number >= customs, width, Reverse(number));
     let mut out = Vec::with_capacity(cuts.len());
     for (i, &first) in cuts.iter().enumerate() {
         while let Some(Reverse((last, width, range))) = ends.peek().copied().filter(|e| e.0.0 < first) {
             debug_assert!(last < first);
             ends.pop();
-            range.map(|index| ranges.remove(&(width, Reverse(index))));
+            range.map(|number| ranges.remove(&rank(number, width)));
         }
         while let Some(span) = coming.next_if(|s| s.first <= first) {
             let width = span.last - span.first;
             ends.push(Reverse((span.last, width, span.range)));
-            span.range.map(|index| ranges.insert((width, Reverse(index))));
+            span.range.map(|number| ranges.insert(rank(number, width)));
         }
         let last = cuts.get(i + 1).map_or(end, |next| next - 1);
-        let range = ranges.first().map(|(_, Reverse(index))| *index);
+        let range = ranges.first().map(|(.., Reverse(number))| *number);
         out.push(Piece { first, last, range, mentioned: !ends.is_empty() });
     }
     out
@@ -72,6 +75,22 @@ fn spans(model: &Model, v4: bool) -> Vec<Span> {
             out.push(Span { first, last, range: Some(i as u32) });
         }
     }
+    let files = &model.locations.files;
+    let place = |place: u32| Some(model.locations.custom.len() as u32 + place);
+    if v4 {
+        let wide = |(first, last, p): &(u32, u32, u32)| Span {
+            first: (*first).into(),
+            last: (*last).into(),
+            range: place(*p),
+        };
+        out.extend(files.v4.iter().map(wide));
+    } else {
+        out.extend(files.v6.iter().map(|(first, last, p)| Span {
+            first: *first,
+            last: *last,
+            range: place(*p),
+        }));
+    }
     for policy in &model.policies {
         collect(&policy.rule, v4, &mut out);
     }
@@ -80,7 +99,12 @@ fn spans(model: &Model, v4: bool) -> Vec<Span> {
 
 fn collect(rule: &Rule, v4: bool, out: &mut Vec<Span>) {
     let (first, last) = match rule {
-        Rule::Constant(_) | Rule::MatchesLocation(_) => return,
+        Rule::Constant(_)
+        | Rule::MatchesLocation(_)
+        | Rule::Destination(_)
+        | Rule::Name { .. }
+        | Rule::Type { .. }
+        | Rule::ResponseCode(_) => return,
         Rule::Not(inner) => return collect(inner, v4, out),
         Rule::And(a, b) | Rule::Or(a, b) => {
             collect(a, v4, out);

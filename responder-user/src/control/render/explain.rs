@@ -26,8 +26,9 @@ pub fn explain(style: Style, value: &Value) -> String {
 }
 
 fn head(value: &Value) -> Vec<(&'static str, String)> {
-    let addresses = value["addresses"].as_array().map_or(0, Vec::len);
-    let answer = match (value["rcode"].as_str(), addresses) {
+    let count = |key: &str| value[key].as_array().map_or(0, Vec::len);
+    let answer = match (value["rcode"].as_str(), count("addresses") + count("records")) {
+        (None, _) if value["outcome"].is_string() => given(value),
         (Some("NOERROR"), 0) => "NOERROR, no addresses".to_owned(),
         (Some("NOERROR"), _) => given(value),
         (rcode, _) => rcode.unwrap_or("made by the worker").to_owned(),
@@ -43,6 +44,7 @@ fn head(value: &Value) -> Vec<(&'static str, String)> {
     add("TTL", "ttl");
     add("vserver", "owner");
     add("policy", "policy");
+    add("view", "view");
     add("tier", "tier");
     add("method", "method");
     add("reason", "reason");

@@ -59,8 +59,16 @@ fn cell(value: &Value) -> String {
 
 /// The addresses of an answer, and how many of them it carries.
 fn given(answer: &Value) -> String {
-    let addresses = cell(&answer["addresses"]);
-    match (answer["give"].as_str(), answer["addresses"].as_array().map_or(0, Vec::len)) {
+    match answer["outcome"].as_str() {
+        Some("drop") => return "no reply".to_owned(),
+        Some("refused") => return "REFUSED".to_owned(),
+        Some("not-ours") => return "as if no vserver owned the name".to_owned(),
+        _ => {}
+    }
+    let records = answer["records"].as_array().map_or(0, Vec::len);
+    let key = if records > 0 { "records" } else { "addresses" };
+    let addresses = cell(&answer[key]);
+    match (answer["give"].as_str(), answer[key].as_array().map_or(0, Vec::len)) {
         (_, 0) => "no addresses".to_owned(),
         (_, 1) => addresses,
         (Some("one"), _) => format!("one of {addresses}"),

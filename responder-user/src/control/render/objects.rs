@@ -65,6 +65,7 @@ const LOCATION: &[Column] = &[
 const POLICY: &[Column] = &[
     ("PRIORITY", |v| cell(&v["priority"])),
     ("NAME", |v| cell(&v["name"])),
+    ("BOUND AT", |v| cell(&v["bind"])),
     ("ACTION", |v| cell(&v["action"])),
     ("GOTO", |v| cell(&v["goto"])),
     ("RULE", |v| cell(&v["rule"])),
@@ -218,7 +219,7 @@ fn service(style: Style, one: &Value) -> String {
         ("state", service_state(one)),
         ("effective", state(&one["effective"])),
         ("threshold", state(&one["threshold"])),
-        ("load", cell(&one["load"])),
+        ("load", figures(&one["load"])),
         ("usable", format!("{}: {}", cell(&one["usable"]), cell(&one["reason"]))),
         ("admin", cell(&one["admin"])),
         ("forced", forced),
@@ -230,6 +231,15 @@ fn service(style: Style, one: &Value) -> String {
         ("last change", cell(&one["last_change"])),
     ];
     block(&rows) + &section(style, "Monitors", CHECKS, &one["monitors"])
+}
+
+/// `connections 12, cpu 0.5`
+fn figures(value: &Value) -> String {
+    let Some(all) = value.as_object() else { return "not known".to_owned() };
+    all.iter()
+        .map(|(name, value)| format!("{} {}", super::clean(name), cell(value)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn vserver(style: Style, one: &Value) -> String {
@@ -244,7 +254,7 @@ fn vserver(style: Style, one: &Value) -> String {
         ("effective", state(&one["effective"])),
         ("threshold", state(&one["threshold"])),
         ("latch", if one["latched"] == true { "set" } else { "not set" }.to_owned()),
-        ("spillover", if one["spillover"].is_null() { "none".to_owned() } else { cell(&one["spillover"]) }),
+        ("spillover", spillover(&one["spillover"])),
         ("method", format!("{}{backup_method}", cell(&one["method"]))),
         ("method now", format!("{}: {}", cell(&one["current_method"]), cell(&one["reason"]))),
         (
@@ -279,6 +289,15 @@ fn vserver(style: Style, one: &Value) -> String {
         let _ = writeln!(out, "and {more} more classes of clients; {hint}");
     }
     out
+}
+
+/// `connection: 12 connections, below 1000; then redirect`
+fn spillover(value: &Value) -> String {
+    if value.is_null() {
+        return "none".to_owned();
+    }
+    let (method, level, action) = (cell(&value["method"]), cell(&value["level"]), cell(&value["action"]));
+    format!("{method}: {level}; without a backup {action}")
 }
 
 /// What some classes of clients are answered, in two lines.

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     health::MonitorRow,
-    model::{DnsActionKind, MonitorId, MonitorKind, ServiceId, policy::Goto},
+    model::{DnsActionKind, MonitorId, MonitorKind, ServiceId, VserverId, policy::BindPoint},
 };
 
 /// Longest list. A longer one would hold up everything else that the control process does.
@@ -114,7 +114,15 @@ fn monitor(view: &View<'_>, id: MonitorId) -> Value {
             let codes = expect.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") });
             ("http", Some(json!({"path": path, "host": host, "expect": codes.collect::<Vec<_>>()})))
         }
+        MonitorKind::Load { .. } => ("load", None),
         MonitorKind::Inert { type_name } => (type_name.as_str(), None),
+    };
+    let metrics = match &monitor.kind {
+        MonitorKind::Load { metrics } => metrics
+            .iter()
+            .map(|m| json!({"name": m.name, "threshold": m.threshold, "weight": m.weight}))
+            .collect(),
+        _ => Value::Null,
     };
     let runs = !matches!(monitor.kind, MonitorKind::Inert { .. });
     let mut states = [0_u64; 3];
@@ -134,6 +142,7 @@ fn monitor(view: &View<'_>, id: MonitorId) -> Value {
         "name": monitor.name,
         "type": type_name,
         "http": question,
+        "metrics": metrics,
         "enabled": view.health.monitor_enabled(id),
         "runs": runs,
         "interval": humantime::format_duration(monitor.interval).to_string(),
@@ -150,31 +159,49 @@ fn monitor(view: &View<'_>, id: MonitorId) -> Value {
 
 fn policy(view: &View<'_>, index: usize) -> Value {
     let policy = &view.model.policies[index];
-    let goto = match policy.goto {
-        Goto::End => "END".to_owned(),
-        Goto::Next => "NEXT".to_owned(),
-        Goto::Priority(n) => n.to_string(),
+    let vserver = |id: VserverId| view.model.vserver(id).name.as_str();
+    let bind = match policy.bind {
+        BindPoint::RequestOverride => "request-override".to_owned(),
+        BindPoint::Request => "request".to_owned(),
+        BindPoint::ResponseOverride => "response-override".to_owned(),
+        BindPoint::Response => "response".to_owned(),
+        BindPoint::Vserver(id) => format!("vserver {} request", vserver(id)),
+        BindPoint::VserverResponse(id) => format!("vserver {} response", vserver(id)),
+        BindPoint::Label(id) => format!("label {}", view.model.labels[id.index()]),
     };
     json!({
         "name": policy.name,
         "priority": policy.priority,
         "rule": policy.rule_text,
         "action": view.model.actions[policy.action.index()].name,
-        "goto": goto,
+        "bind": bind,
+        "goto": policy.goto.to_string(),
+        "invoke": policy.invoke.map(|id| view.model.labels[id.index()].as_str()),
     })
 }
 
 fn action(view: &View<'_>, index: usize) -> Value {
     let action = &view.model.actions[index];
-    let (kind, list) = match &action.kind {
-        DnsActionKind::PreferredLocations(list) => ("preferred-locations", list.as_slice()),
-        DnsActionKind::Inert { key } => (key.as_str(), [].as_slice()),
+    let list = match &action.kind {
+        DnsActionKind::PreferredLocations(list) => list.as_slice(),
+        _ => &[],
+    };
+    let (addresses, ttl) = match &action.kind {
+        DnsActionKind::Rewrite { addresses, ttl } => (Some(addresses), Some(*ttl)),
+        _ => (None, None),
+    };
+    let chosen = match action.kind {
+        DnsActionKind::View(id) => Some(view.model.views[id.index()].as_str()),
+        _ => None,
     };
     let used = view.model.policies.iter().filter(|p| p.action.index() == index);
     json!({
         "name": action.name,
-        "kind": kind,
-        "effective": matches!(action.kind, DnsActionKind::PreferredLocations(_)),
+        "kind": action.kind.name(),
+        "effective": action.kind.has_effect(),
+        "view": chosen,
+        "addresses": addresses,
+        "ttl": ttl,
         "preferred_locations": list.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "policies": used.map(|p| p.name.as_str()).collect::<Vec<_>>(),
     })

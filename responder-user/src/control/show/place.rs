@@ -1,4 +1,4 @@
-//! `show location [ADDRESS | LOCATION]`.
+//! `show location [ADDRESS | LOCATION]`: custom ranges; an address is looked for in the location files, too.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use super::bounded;
 use crate::{
     control::{Refusal, View, command::ShowKind},
-    model::{Location, location::LocationRange},
+    model::{
+        Location,
+        location::{LocationRange, Place},
+    },
 };
 
 /// All ranges, the range that holds an address, or the ranges of a location.
@@ -18,8 +21,11 @@ pub(super) fn show(view: &View<'_>, name: Option<&str>) -> Result<Value, Refusal
         return Ok(table.custom.iter().map(value).collect());
     };
     if let Ok(address) = text.parse::<IpAddr>() {
-        let found = table.find(address).map(value);
-        return found.ok_or_else(|| Refusal::new(format!("no range of locations holds {address}")));
+        let custom = table.custom_range(address).map(value);
+        let of_file = || table.files.row(address).map(|(first, last, place)| row(first, last, place));
+        return custom
+            .or_else(of_file)
+            .ok_or_else(|| Refusal::new(format!("no range of locations holds {address}")));
     }
     let wanted = Location::parse(text).map_err(|e| Refusal::new(e.to_string()))?;
     let spelled = |l: &Location| l.to_string().to_ascii_lowercase();
@@ -32,11 +38,15 @@ pub(super) fn show(view: &View<'_>, name: Option<&str>) -> Result<Value, Refusal
 }
 
 fn value(range: &LocationRange) -> Value {
+    row(range.first, range.last, range.place())
+}
+
+fn row(first: IpAddr, last: IpAddr, place: Place<'_>) -> Value {
     json!({
-        "first": range.first,
-        "last": range.last,
-        "location": range.location.to_string(),
-        "longitude": range.coordinates.map(|c| c.0),
-        "latitude": range.coordinates.map(|c| c.1),
+        "first": first,
+        "last": last,
+        "location": place.location.to_string(),
+        "longitude": place.coordinates.map(|c| c.0),
+        "latitude": place.coordinates.map(|c| c.1),
     })
 }

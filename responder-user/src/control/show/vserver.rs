@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::service::{self, word};
 use crate::{
     control::View,
-    decide::{Decision, Give, Outcome, Pool, Reason, chain, decide_without_steps},
+    decide::{self, AddressState, Decision, Facts, Give, Outcome, Reason, decide_without_steps},
     model::{RecordType, VserverId},
 };
 
@@ -19,6 +19,8 @@ pub struct States {
     pub primary: &'static str,
     /// With its backup chain (spec/netscaler.md 3.6).
     pub effective: &'static str,
+    /// It has reached its spillover threshold.
+    pub above: bool,
 }
 
 /// All virtual servers.
@@ -26,29 +28,60 @@ pub fn ids(view: &View<'_>) -> impl Iterator<Item = VserverId> + use<> {
     (0..view.model.vservers.len() as u32).map(VserverId)
 }
 
-/// Both states.
+/// Over all types.
 pub fn states(view: &View<'_>, id: VserverId) -> States {
-    let primary = own(view, id);
-    let chain = chain::links(view.model, id);
-    let decides =
-        chain.iter().map(|link| own(view, *link)).find(|state| matches!(*state, "up" | "undecided"));
-    States { primary, effective: decides.unwrap_or("down") }
+    let all: Vec<_> = facts(view, id).map(|facts| facts.vserver_states(id)).collect();
+    let over_all = |state: fn(&decide::States) -> AddressState| {
+        let any = |wanted| all.iter().any(|s| state(s) == wanted);
+        let found = [AddressState::Up, AddressState::Undecided].into_iter().find(|wanted| any(*wanted));
+        word(found.unwrap_or(AddressState::Down))
+    };
+    let primary = if view.snapshot.vserver(id).enabled { over_all(|s| s.primary) } else { "disabled" };
+    States { primary, effective: over_all(|s| s.effective), above: all.iter().any(|s| s.above) }
 }
 
-fn own(view: &View<'_>, id: VserverId) -> &'static str {
-    if !view.snapshot.vserver(id).enabled {
-        return "disabled";
-    }
-    let bound = &view.model.vserver(id).services;
-    let words: Vec<&str> = bound.iter().map(|b| service::verdict(view, b.service).word()).collect();
-    ["up", "undecided"].into_iter().find(|state| words.contains(state)).unwrap_or("down")
+/// What there is to look at, for each type that a virtual server answers.
+fn facts<'v>(view: &View<'v>, id: VserverId) -> impl Iterator<Item = Facts<'v>> + use<'v> {
+    let (model, snapshot) = (view.model, view.snapshot);
+    model.vserver(id).types.iter().map(move |rtype| Facts { model, snapshot, rtype: *rtype })
+}
+
+/// Spillover as configured, and where it stands; null without it.
+fn spillover(view: &View<'_>, id: VserverId) -> Value {
+    let Some(spillover) = &view.model.vserver(id).spillover else { return Value::Null };
+    let levels: Vec<_> = facts(view, id).map(|facts| facts.level(id)).collect();
+    let level = levels.iter().find(|level| level.is_over()).or(levels.first());
+    json!({
+        "method": spillover.method.name(),
+        "threshold": spillover.threshold,
+        "persistence": spillover.persistence,
+        "timeout": humantime::format_duration(spillover.timeout).to_string(),
+        "action": spillover.action.name(),
+        "redirect": spillover.redirect.as_ref().map(|(url, _)| url),
+        "over": level.is_some_and(|level| level.is_over()),
+        "level": level.map(ToString::to_string),
+    })
+}
+
+fn persistence(view: &View<'_>, id: VserverId) -> Value {
+    let Some(persistence) = view.model.vserver(id).persistence else { return Value::Null };
+    json!({
+        "type": "source-ip",
+        "mask": persistence.mask,
+        "mask6": persistence.mask6,
+        "timeout": humantime::format_duration(persistence.timeout).to_string(),
+        "id": persistence.id,
+    })
 }
 
 /// What is wrong with a virtual server, and what clients get meanwhile; None where nothing is.
 pub fn plight(view: &View<'_>, id: VserverId) -> Option<String> {
-    let States { primary, effective } = states(view, id);
+    let States { primary, effective, .. } = states(view, id);
     let bound = view.model.vserver(id).services.len();
     let why = match primary {
+        "up" if view.snapshot.vserver(id).is_latched() => {
+            "held back since it was down: `enable vserver` brings it back".to_owned()
+        }
         "up" => return None,
         "undecided" => return Some("waiting for the first results of its monitors".to_owned()),
         "disabled" => "disabled".to_owned(),
@@ -59,8 +92,10 @@ pub fn plight(view: &View<'_>, id: VserverId) -> Option<String> {
     let decision = current(view, id);
     let answer = match decision.reason {
         _ if effective == "undecided" => "its backup waits for the first results of its monitors".to_owned(),
-        Reason::BackupVserver => format!("vserver {} answers", view.model.vserver(decision.link).name),
-        Reason::BackupIp => "backup IP is answered".to_owned(),
+        Reason::BackupVserver | Reason::Latched => {
+            format!("vserver {} answers", view.model.vserver(decision.link).name)
+        }
+        Reason::BackupIp | Reason::BackupIpLatched => "backup IP is answered".to_owned(),
         Reason::EmptyDownResponse => "answers are empty".to_owned(),
         Reason::AllBound => "the addresses of all bound services are answered".to_owned(),
         other => other.to_string(),
@@ -78,7 +113,7 @@ fn current(view: &View<'_>, id: VserverId) -> Decision {
 /// A row of the list.
 pub fn value(view: &View<'_>, id: VserverId) -> Value {
     let vserver = view.model.vserver(id);
-    let States { primary, effective } = states(view, id);
+    let States { primary, effective, above } = states(view, id);
     let now = current(view, id);
     let (mut active, mut weights) = (0_u64, (0_u64, 0_u64));
     for bound in &vserver.services {
@@ -94,7 +129,7 @@ pub fn value(view: &View<'_>, id: VserverId) -> Value {
         "admin": if view.snapshot.vserver(id).enabled { "enabled" } else { "disabled" },
         "primary": primary,
         "effective": effective,
-        "threshold": "below",
+        "threshold": service::threshold(above),
         "types": vserver.types.iter().map(|t| t.name()).collect::<Vec<_>>(),
         "method": vserver.method.name(),
         "backup_method": vserver.backup_method.map(crate::model::Method::name),
@@ -108,8 +143,13 @@ pub fn value(view: &View<'_>, id: VserverId) -> Value {
         "backup": vserver.backup.map(|b| view.model.vserver(b).name.as_str()),
         "multiple_ip_response": vserver.multiple_ip_response,
         "empty_down_response": vserver.empty_down_response,
-        "latched": false,
-        "spillover": null,
+        "disable_primary_on_down": vserver.disable_primary_on_down,
+        "latched": view.snapshot.vserver(id).is_latched(),
+        "spillover": spillover(view, id),
+        "persistence": persistence(view, id),
+        "skip_persistency": vserver.skip_persistency.name(),
+        "effective_state": if vserver.effective_state { "state-only" } else { "none" },
+        "dynamic_weight": vserver.dynamic_weight.name(),
         "last_change": view.events.last_change(&format!("vserver {}", vserver.name)),
     })
 }
@@ -127,8 +167,8 @@ pub fn whole(view: &View<'_>, id: VserverId) -> Value {
             "port": service.port,
             "location": service.location.as_ref().map(ToString::to_string),
             "state": verdict.word(),
-            "effective": word(verdict.state),
-            "threshold": "below",
+            "effective": word(verdict.effective),
+            "threshold": verdict.threshold(),
             "usable": verdict.usable,
             "reason": service::reason(view, bound.service),
         })
@@ -172,27 +212,53 @@ fn answer(view: &View<'_>, rtype: RecordType, decision: &Decision) -> Value {
         "tier": decision.tier.to_string(),
         "method": decision.method.name(),
         "reason": decision.reason.to_string(),
-        "give": match &decision.outcome {
-            Outcome::Answer(pool) => Some(give(pool)),
-            Outcome::Undecided | Outcome::Empty => None,
-        },
+        "outcome": outcome(&decision.outcome),
+        "give": give(&decision.outcome),
         "addresses": addresses(&decision.outcome),
+        "records": records(&decision.outcome),
     })
 }
 
+/// "answer", "empty", "undecided", "drop", "refused" or "not-ours".
+pub(in crate::control) fn outcome(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Answer(_) | Outcome::Records(_) => "answer",
+        Outcome::Empty => "empty",
+        Outcome::Undecided => "undecided",
+        Outcome::Drop => "drop",
+        Outcome::Refused => "refused",
+        Outcome::NotOurs => "not-ours",
+    }
+}
+
 /// How many of the addresses an answer carries: "one", "all", or "best-first" for all with the best one first.
-pub(in crate::control) fn give(pool: &Pool) -> &'static str {
-    match pool.give {
+pub(in crate::control) fn give(outcome: &Outcome) -> Option<&'static str> {
+    let give = match outcome {
+        Outcome::Answer(pool) => pool.give,
+        Outcome::Records(pool) => pool.give,
+        _ => return None,
+    };
+    Some(match give {
         Give::One => "one",
         Give::All => "all",
         Give::BestFirst => "best-first",
-    }
+    })
 }
 
 /// Every address that an answer may carry.
 pub(in crate::control) fn addresses(outcome: &Outcome) -> Vec<std::net::IpAddr> {
     match outcome {
         Outcome::Answer(pool) => pool.rotate.iter().chain(&pool.extras).map(|m| m.address).collect(),
-        Outcome::Undecided | Outcome::Empty => Vec::new(),
+        _ => Vec::new(),
+    }
+}
+
+/// Every record that is no address and that an answer may carry.
+pub(in crate::control) fn records(outcome: &Outcome) -> Vec<String> {
+    match outcome {
+        Outcome::Records(pool) => {
+            pool.rotate.iter().chain(&pool.extras).map(|m| m.address.to_string()).collect()
+        }
+        _ => Vec::new(),
     }
 }

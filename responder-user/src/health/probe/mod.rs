@@ -72,7 +72,7 @@ impl Probe {
             MonitorKind::Http { path, host, expect } => {
                 Question::Http(http::Question::new(target, path, host.as_deref(), expect))
             }
-            MonitorKind::Inert { .. } => return None,
+            MonitorKind::Load { .. } | MonitorKind::Inert { .. } => return None,
         };
         Some(Self { target, timeout: monitor.timeout, question })
     }

@@ -1,0 +1,75 @@
+//! Answers that no answer set can say: the program passes the query, and a worker answers from here.
+//!
+//! The table has one place for every number of [`crate::compile::number`]. A place is replaced as a whole, before the
+//! reference that leads to it; it is never emptied, because a reader may still be on its way to it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use arc_swap::{ArcSwapOption, Guard};
+
+use crate::compile::{answer::Deferred, name::RecordNames};
+
+/// All places of one plan.
+#[derive(Debug, Default)]
+pub struct DeferredTable(Box<[ArcSwapOption<Slot>]>);
+
+/// An answer with its turns.
+#[derive(Debug)]
+pub struct Slot {
+    /// The answer.
+    pub deferred: Arc<Deferred>,
+    turn: AtomicU32,
+}
+
+impl DeferredTable {
+    /// Empty places.
+    pub fn new(count: u32) -> Self {
+        Self((0..count).map(|_| ArcSwapOption::empty()).collect())
+    }
+
+    /// What stands at a place.
+    pub fn get(&self, number: u32) -> Option<Guard<Option<Arc<Slot>>>> {
+        self.0.get(number as usize).map(ArcSwapOption::load)
+    }
+
+    /// Puts an answer into a place. True if it is another one than before; an equal one goes on with its turns.
+    pub fn put(&self, number: u32, deferred: &Arc<Deferred>) -> bool {
+        let Some(place) = self.0.get(number as usize) else { return false };
+        if place.load().as_ref().is_some_and(|slot| slot.deferred == *deferred) {
+            return false;
+        }
+        place.store(Some(Arc::new(Slot { deferred: deferred.clone(), turn: AtomicU32::new(0) })));
+        true
+    }
+
+    /// The places of another table, where numbers mean the same.
+    pub fn take_over(&self, before: &Self) {
+        for (place, old) in self.0.iter().zip(&before.0) {
+            place.store(old.load_full());
+        }
+    }
+}
+
+impl Slot {
+    /// The next turn; `aside` does not take it.
+    pub fn turn(&self, aside: bool) -> u32 {
+        if aside { self.turn.load(Ordering::Relaxed) } else { self.turn.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+/// What workers know of GSLB names beside the table.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Answers by number.
+    pub table: Arc<DeferredTable>,
+    /// Names with records that are no addresses, by folded name.
+    pub records: Arc<HashMap<Box<[u8]>, RecordNames>>,
+    /// For `explain`: no turn is taken.
+    pub aside: bool,
+}
