@@ -217,12 +217,12 @@ impl Zones {
     pub fn existing(&self, apex: &DnsName) -> Option<Vec<DnsName>> {
         const DNAME: u16 = 39;
         let zone = self.zone(apex)?;
-        let covers = |(name, sets): (&Box<[u8]>, &Vec<RrSet>)| {
-            let is_below = **name != *zone.apex();
+        let covers = |name: &[u8], sets: &[RrSet]| {
+            let is_below = *name != *zone.apex();
             let has = |rtype: u16| sets.iter().any(|set| set.rtype == rtype);
             name.starts_with(b"\x01*") || has(DNAME) || (is_below && has(rtype::NS)) || name.len() > FAST_NAME
         };
-        if zone.names.iter().any(covers) {
+        if zone.names.iter().any(|(name, sets)| covers(name, sets)) {
             return None;
         }
         zone.names.keys().map(|name| DnsName::from_wire(name)).collect()
