@@ -4,6 +4,7 @@
 //! lacks something fails and says what. With `RESPONDER_FULL=1` the long runs have their full length.
 
 mod adoption;
+mod attacks;
 mod bed;
 mod capture;
 mod contract;
