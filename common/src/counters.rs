@@ -191,7 +191,11 @@ impl Counter {
 
     /// The response code of the answer that the program gave; None: it gave none.
     pub const fn rcode(self) -> Option<u16> {
-        if self.is_answer() { Some(crate::wire::rcode::NOERROR) } else { None }
+        match self {
+            Self::AnswerNxdomain => Some(crate::wire::rcode::NXDOMAIN),
+            _ if self.is_answer() => Some(crate::wire::rcode::NOERROR),
+            _ => None,
+        }
     }
 
     /// True for packets that were passed for their DNS header.
