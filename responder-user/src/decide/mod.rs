@@ -17,6 +17,7 @@
 //! | [`preferred`] | into which tier does a list put a service | 2.5 |
 //! | [`pool`] | which addresses with which weights | 3.5 |
 //! | [`method`] | which services of a tier share the load, which come after | 3.3 |
+//! | `inside` | what one virtual server answers | 2.6, 3.8 |
 //! | [`chain`] | which virtual server answers, and what when none can | 3.6, 3.7, 4.5 |
 //! | [`plan`] | whose answers there are, and which of them a service touches | design 4 |
 //!
@@ -33,6 +34,7 @@
 pub mod candidate;
 pub mod chain;
 pub mod client;
+mod inside;
 pub mod memory;
 pub mod method;
 pub mod plan;
