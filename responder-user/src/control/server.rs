@@ -57,7 +57,7 @@ const FIRST: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_mins(1);
 
 /// For a client that was hung up on to be gone.
-const LEAVING: Duration = Duration::from_secs(1);
+const LEAVING: Duration = Duration::from_secs(5);
 
 /// A client that does not take its reply within this is hung up on.
 const WRITE: Duration = Duration::from_secs(10);

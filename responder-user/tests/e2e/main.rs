@@ -7,6 +7,7 @@ mod adoption;
 mod attacks;
 mod bed;
 mod capture;
+mod conformance;
 mod contract;
 mod daemon;
 mod decisions;

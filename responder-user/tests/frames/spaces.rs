@@ -8,6 +8,7 @@ use crate::{
         Lab,
         frame::{A, AAAA, Query, query, wire_query},
         oracle::{self, Fate},
+        random::Random,
         read,
         run::{MOST, Verdict},
         world::host_v4,
@@ -195,4 +196,44 @@ fn no_octet_of_a_reply_comes_from_memory() {
     }
     println!("{replies} replies over patterns of memory");
     assert!(replies > 1000);
+}
+
+/// 0x20: whatever the case of its letters, a name is answered, and the question stands as it was asked (T-P9).
+#[test]
+fn every_case_of_a_name_is_answered_with_its_own_question() {
+    let lab = open_classless("case");
+    let forms: u32 = if std::env::var_os("RESPONDER_FULL").is_some() { 10_000 } else { 1_000 };
+    // Names that the program answers, and with letters to turn.
+    let has_letters = |name: &Vec<u8>| name.iter().filter(|octet| octet.is_ascii_lowercase()).count() >= 5;
+    let mut names: Vec<Vec<u8>> = lab.compiled.names.fast.iter().map(|(n, _)| n.wire().to_vec()).collect();
+    names.retain(|name| {
+        let (verdict, _) = lab.runner().once(&wire_query(name.clone(), A).build());
+        has_letters(name) && verdict == Verdict::Tx
+    });
+    names.truncate(100);
+    assert_eq!(names.len(), 100);
+    let (mut random, mut out) = (Random(0x0020), Box::new([0; MOST]));
+    let mut answered = 0;
+    for name in &names {
+        for _ in 0..forms {
+            let mut form = name.clone();
+            let mut at = 0;
+            while form[at] != 0 {
+                let end = at + 1 + usize::from(form[at]);
+                for octet in &mut form[at + 1..end] {
+                    if octet.is_ascii_lowercase() && random.once_in(2) {
+                        *octet = octet.to_ascii_uppercase();
+                    }
+                }
+                at = end;
+            }
+            let frame = wire_query(form.clone(), A).build();
+            let (verdict, len) = lab.runner().run(&frame, &mut out);
+            assert_eq!(verdict, Verdict::Tx, "{form:02x?}");
+            let message = read::message(&out[..len]).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(message[12..12 + form.len()], form[..], "the question is not the one that was asked");
+            answered += 1;
+        }
+    }
+    println!("{answered} forms of {} names answered", names.len());
 }
