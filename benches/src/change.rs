@@ -15,7 +15,7 @@ use crate::{
     report::Progress,
     rig::Rig,
     scene::{POOL_FIRST, Scene},
-    traffic::{Tally, Traffic, one_query},
+    traffic::{Opt, Tally, Traffic, one_query},
 };
 
 /// The daemon publishes so often at most (design section 5): changes that follow each other sooner are one.
@@ -62,7 +62,7 @@ pub fn changes(
     scene.writer.world_mut().beat();
     let stalls = scene.writer.world().table().stalls();
     floor.show(scene)?;
-    traffic.aim(rig, scene.names, false)?;
+    traffic.aim(rig, scene.names, Opt::No)?;
 
     let mut out = Changes { names: scene.names, ..Changes::default() };
     let ((), tally) = traffic.during(|_| {

@@ -17,7 +17,7 @@ use crate::{
     report::Progress,
     rig::Rig,
     scene::Scene,
-    traffic::{Tally, Traffic},
+    traffic::{Opt, Tally, Traffic},
 };
 
 /// Queries flow so long before anything is measured.
@@ -83,8 +83,8 @@ impl Series {
 pub struct Cost {
     /// Names.
     pub names: u32,
-    /// Queries had an OPT.
-    pub opt: bool,
+    /// The OPT of queries.
+    pub opt: Opt,
     /// Nanoseconds of the responder, as the kernel counts them.
     pub responder: Series,
     /// Of the program that swaps the addresses.
@@ -105,7 +105,7 @@ pub fn in_vivo(
     traffic: &mut Traffic,
     floor: &mut Floor,
     scene: &mut Scene,
-    opt: bool,
+    opt: Opt,
     effort: Effort,
     progress: &Progress,
 ) -> Result<Cost> {
@@ -117,7 +117,7 @@ pub fn in_vivo(
         progress.line(&format!(
             "ns per packet, {} names{}: round {} of {}",
             scene.names,
-            if opt { " with OPT" } else { "" },
+            opt.phrase(),
             round + 1,
             effort.rounds
         ));
@@ -157,7 +157,7 @@ pub fn rate(
     progress: &Progress,
 ) -> Result<Rate> {
     let mut rate = Rate { names: scene.names, ..Rate::default() };
-    traffic.aim(rig, scene.names, false)?;
+    traffic.aim(rig, scene.names, Opt::No)?;
     scene.writer.world_mut().beat();
     for round in 0..effort.rounds {
         progress.line(&format!("rate, {} names: round {} of {}", scene.names, round + 1, effort.rounds));

@@ -27,7 +27,7 @@ use error::{Error, Result};
 use report::{Machine, Progress, Report};
 use rig::Rig;
 use scene::Scene;
-use traffic::Traffic;
+use traffic::{Opt, Traffic};
 
 /// What an answer costs, in the kernel.
 #[derive(Parser)]
@@ -87,7 +87,7 @@ fn run(options: &Options) -> Result<bool> {
 
     let effort = Effort { rounds: options.rounds, run: Duration::from_millis(options.run) };
     for scene in &mut scenes {
-        for opt in [false, true] {
+        for opt in Opt::ALL {
             report.costs.push(cost::in_vivo(&rig, &mut traffic, &mut floor, scene, opt, effort, &progress)?);
         }
     }

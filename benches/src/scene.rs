@@ -138,11 +138,12 @@ fn list_of(names: u32) -> Result<File> {
 
 fn configuration(interface: &str, names: u32, list: &str) -> String {
     let mut text = format!(
-        "[listen]\naddresses = [\"{SERVER}:53\"]\n\
+        "[server]\nstate_dir = \"{}\"\n[listen]\naddresses = [\"{SERVER}:53\"]\n\
          [xdp]\ninterfaces = [\"{interface}\"]\nmode = \"native\"\npin_path = \"{BPFFS}/{names}\"\n\
          [[zone]]\nname = \"gslb.example.com\"\n\
          soa = {{ mname = \"ns1.gslb.example.com\", rname = \"hostmaster.gslb.example.com\" }}\n\
-         ns = [\"ns1.gslb.example.com\"]\n"
+         ns = [\"ns1.gslb.example.com\"]\n",
+        std::env::temp_dir().join("responder-bench").display()
     );
     let mut services = Vec::new();
     for i in 0..POOL_LEN {

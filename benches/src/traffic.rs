@@ -19,7 +19,7 @@ use nix::{
 };
 use responder_common::{
     checksum::Sum,
-    load::{LOAD_WORDS, Load, QUESTION_TAIL, REPLIES, ROOM, Reply, UDP_AT, digits},
+    load::{self, LOAD_WORDS, Load, QUESTION_TAIL, REPLIES, ROOM, Reply, UDP_AT, digits},
 };
 
 use crate::{
@@ -37,6 +37,41 @@ const BATCH: u32 = 64;
 
 /// More than any run makes: a signal ends it.
 const ENDLESS: u32 = 1 << 30;
+
+/// The OPT of queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Opt {
+    /// None.
+    #[default]
+    No,
+    /// Without options.
+    Plain,
+    /// With a client cookie: each reply has a server cookie that was made for it.
+    Cookie,
+}
+
+impl Opt {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::No, Self::Plain, Self::Cookie];
+
+    /// For a table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Plain => "yes",
+            Self::Cookie => "cookie",
+        }
+    }
+
+    /// For a sentence.
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Self::No => "",
+            Self::Plain => " with OPT",
+            Self::Cookie => " with a cookie",
+        }
+    }
+}
 
 /// What went out and what came back.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,8 +131,8 @@ impl Traffic {
         Ok(Self { generate, count, cpu: rig.cpu })
     }
 
-    /// From now on queries are for so many names, with or without OPT.
-    pub fn aim(&mut self, rig: &Rig, names: u32, opt: bool) -> Result {
+    /// From now on queries are for so many names, with such an OPT.
+    pub fn aim(&mut self, rig: &Rig, names: u32, opt: Opt) -> Result {
         let words: [u64; LOAD_WORDS] = bytemuck::cast(load_of(rig, names, opt));
         for ebpf in [&mut self.generate, &mut self.count] {
             let map = ebpf.map_mut("LOAD").ok_or_else(|| no_map("LOAD"))?;
@@ -194,7 +229,7 @@ fn sums<const N: usize>(ebpf: &Ebpf, name: &str, of: impl Fn([u64; N]) -> [u64; 
 }
 
 /// The template of the frames.
-fn load_of(rig: &Rig, names: u32, opt: bool) -> Load {
+fn load_of(rig: &Rig, names: u32, opt: Opt) -> Load {
     let mut header = [0_u8; 48];
     header[0..6].copy_from_slice(&rig.far.mac);
     header[6..12].copy_from_slice(&rig.near.mac);
@@ -211,8 +246,14 @@ fn load_of(rig: &Rig, names: u32, opt: bool) -> Load {
     }
     let mut tail = b"\x04gslb\x07example\x03com\0\0\x01\0\x01".to_vec();
     assert_eq!(tail.len(), QUESTION_TAIL, "the tail of the question");
-    if opt {
-        tail.extend(b"\0\0\x29\x04\xd0\0\0\0\0\0\0");
+    match opt {
+        Opt::No => {}
+        Opt::Plain => tail.extend(b"\0\0\x29\x04\xd0\0\0\0\0\0\0"),
+        Opt::Cookie => {
+            tail.extend(b"\0\0\x29\x04\xd0\0\0\0\0\0\x0c");
+            tail.extend(load::QUERY_COOKIE.to_le_bytes());
+            tail.extend(load::CLIENT_COOKIE.to_le_bytes());
+        }
     }
     let mut load = Load {
         header: bytemuck::cast(header),
@@ -230,7 +271,7 @@ fn load_of(rig: &Rig, names: u32, opt: bool) -> Load {
 
 /// The frame of a query for one name, without OPT.
 pub fn one_query(rig: &Rig, number: u32) -> Vec<u8> {
-    let load = load_of(rig, 1, false);
+    let load = load_of(rig, 1, Opt::No);
     let (word, count) = digits(number);
     let mut frame = bytemuck::bytes_of(&load.header).to_vec();
     frame.extend([0; 6]);

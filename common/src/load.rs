@@ -31,6 +31,21 @@ pub const DIGITS_AT: usize = 59;
 /// Octets of the tail up to the end of the question: the rest of the name, type and class.
 pub const QUESTION_TAIL: usize = 22;
 
+/// Octets of the OPT of a query, and of that of its reply without options.
+pub const OPT_LEN: usize = 11;
+
+/// The client cookie of every query with a cookie, in memory order.
+pub const CLIENT_COOKIE: u64 = 0x5773_636f_6f6b_6965;
+
+/// The head of the COOKIE option of a query, in memory order: code 10, 8 octets.
+pub const QUERY_COOKIE: u32 = 0x0800_0a00;
+
+/// The same of a reply: 24 octets.
+pub const REPLY_COOKIE: u32 = 0x1800_0a00;
+
+/// Octets of the COOKIE option of a reply.
+pub const REPLY_COOKIE_LEN: usize = 28;
+
 /// Names that there may be: seven digits less one, and 24 bits in id and port.
 pub const MAX_NAMES: u64 = 10_000_000;
 
@@ -41,7 +56,7 @@ pub struct Load {
     /// Octets 0 to 47; lengths, IPv4 checksum, source port and id are zero.
     pub header: [u64; 6],
     /// What follows the digits, zero-padded.
-    pub tail: [u64; 5],
+    pub tail: [u64; 7],
     /// Octets of `tail`.
     pub tail_len: u64,
     /// Unfolded sum over the IPv4 header as it stands in `header`.
@@ -55,7 +70,7 @@ pub struct Load {
 }
 
 /// Words of a [`Load`].
-pub const LOAD_WORDS: usize = 16;
+pub const LOAD_WORDS: usize = 18;
 
 /// What came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,10 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use responder_common::{
-    load::{DIGITS_AT, DNS_AT, Load, QUESTION_TAIL, REPLIES, Reply, UDP_AT, digits, ttl},
+    load::{
+        CLIENT_COOKIE, DIGITS_AT, DNS_AT, Load, OPT_LEN, QUESTION_TAIL, REPLIES, REPLY_COOKIE,
+        REPLY_COOKIE_LEN, Reply, UDP_AT, digits, ttl,
+    },
     wire::Source,
 };
 use responder_ebpf::packet::{Frame, Message, Scratch};
@@ -41,9 +44,8 @@ const QUERY: u64 = 0x0100_0001;
 const RECORD: u64 = 0x0100_0100_0cc0;
 /// Length of an IPv4 address.
 const LENGTH: u16 = 4_u16.to_be();
-/// An OPT with payload size 1232, and octets of it.
+/// An OPT with payload size 1232.
 const OPT: u64 = 0xd0_0429_0000;
-const OPT_LEN: usize = 11;
 /// Octets of an A record whose owner is a pointer.
 const A_LEN: usize = 16;
 
@@ -79,7 +81,9 @@ fn check(frame: &Frame, load: &Load) -> Option<Reply> {
         return Some(Reply::Reflected);
     }
     let has_opt = load.tail_len > QUESTION_TAIL as u64;
-    let end = count + QUESTION_TAIL + A_LEN + if has_opt { OPT_LEN } else { 0 };
+    let has_cookie = load.tail_len > (QUESTION_TAIL + OPT_LEN) as u64;
+    let cookie_len = if has_cookie { REPLY_COOKIE_LEN } else { 0 };
+    let end = count + QUESTION_TAIL + A_LEN + if has_opt { OPT_LEN + cookie_len } else { 0 };
     let total = u16::from_be(frame.get::<u16>(16)?) as usize;
     let udp_len = u16::from_be(frame.get::<u16>(UDP_AT + 4)?) as usize;
     let counts = u64::from(frame.get::<u32>(DNS_AT + 8)?);
@@ -94,7 +98,11 @@ fn check(frame: &Frame, load: &Load) -> Option<Reply> {
     if !is_record(&message, load, count + QUESTION_TAIL, number)? {
         return Some(Reply::WrongRecord);
     }
-    if has_opt && !is_opt(&message, count + QUESTION_TAIL + A_LEN)? {
+    let opt_at = count + QUESTION_TAIL + A_LEN;
+    if has_opt && !is_opt(&message, opt_at, cookie_len)? {
+        return Some(Reply::WrongOpt);
+    }
+    if has_cookie && !is_cookie(&message, opt_at + OPT_LEN)? {
         return Some(Reply::WrongOpt);
     }
     Some(Reply::Right)
@@ -125,6 +133,14 @@ fn is_record(message: &Message, load: &Load, at: usize, number: u32) -> Option<b
 }
 
 #[inline(always)]
-fn is_opt(message: &Message, at: usize) -> Option<bool> {
-    Some(message.u64_at(at)? == OPT && message.u16_at(at + 8)? == 0 && message.u8_at(at + 10)? == 0)
+fn is_opt(message: &Message, at: usize, options: usize) -> Option<bool> {
+    let len = message.u8_at(at + 10)? as usize;
+    Some(message.u64_at(at)? == OPT && message.u16_at(at + 8)? == 0 && len == options)
+}
+
+/// Our client cookie, and a server cookie of version 1 behind it.
+#[inline(always)]
+fn is_cookie(message: &Message, at: usize) -> Option<bool> {
+    let head = message.u32_at(at)? == REPLY_COOKIE;
+    Some(head && message.u64_at(at + 4)? == CLIENT_COOKIE && message.u32_at(at + 12)? == 1)
 }
