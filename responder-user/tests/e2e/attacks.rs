@@ -10,10 +10,10 @@ use std::{
 
 use crate::{
     bed::Bed,
-    daemon::{Daemon, rise},
+    daemon::{Daemon, Start, rise},
     dns::{self, A, SERVER},
     load::{self, Load},
-    say, text,
+    say, tagged, text,
 };
 
 /// Reads what is there; how many messages there were.
@@ -122,4 +122,59 @@ fn a_flood_of_random_names_does_not_reach_the_workers() {
         totals.sent,
         totals.slowest
     );
+}
+
+/// Ethernet, IPv4 and UDP around a message from 10.53.0.2:53 to 10.53.0.1:53.
+fn from_port_53(to: [u8; 6], from: [u8; 6], message: &[u8]) -> Vec<u8> {
+    let mut out = [&to[..], &from, &[8, 0]].concat();
+    let mut header = vec![0x45, 0];
+    header.extend((28 + message.len() as u16).to_be_bytes());
+    header.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 53, 0, 2, 10, 53, 0, 1]);
+    let sum: u32 = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    header[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    out.extend(header);
+    out.extend([0, 53, 0, 53]);
+    out.extend((8 + message.len() as u16).to_be_bytes());
+    out.extend([0, 0]);
+    out.extend(message);
+    out
+}
+
+/// CVE-2024-2169: somebody lets one server ask another in its name. What each makes of the other's replies is silence.
+#[test]
+fn two_instances_pointed_at_each_other_fall_silent() {
+    let bed = Bed::new();
+    let config = bed.write("responder.toml", &(text::head(&bed, "mode = \"native\"") + &text::stable()));
+    let first = Daemon::start(&bed, &config);
+    let second = format!(
+        "[server]\ncontrol_socket = \"{}\"\nstate_dir = \"{}\"\n[listen]\naddresses = [\"10.53.0.2:53\"]\n\n{}",
+        bed.second_socket().display(),
+        bed.folder().join("second-state").display(),
+        text::stable()
+    );
+    let config = bed.write("second.toml", &second);
+    let second = Start::new(&bed, &config).in_client().ready();
+    let server = tagged::mac(|line| bed.ip(line), "gslb0");
+    let client = tagged::mac(|line| bed.client_ip(line), "cli0");
+    let socket = bed.in_client(|| tagged::packet_socket("cli0")).expect("a packet socket");
+    let good = dns::query(1, "s1.example.com", A);
+    let foreign = dns::query(2, "example.net", A);
+    let mut broken = dns::query(3, "s1.example.com", A);
+    broken.truncate(20);
+    let (start, other) = (first.stats(), second.stats());
+    for message in [&good, &foreign, &broken] {
+        for _ in 0..10 {
+            nix::unistd::write(&socket, &from_port_53(server, client, message)).expect("sent");
+        }
+    }
+    thread::sleep(Duration::from_secs(1));
+    let (quiet, calm) = (first.stats(), second.stats());
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(rise(&quiet, &first.stats(), "worker_query"), 0, "traffic has stopped");
+    assert_eq!(rise(&calm, &second.stats(), "worker_query"), 0, "traffic has stopped");
+    assert_eq!(rise(&start, &quiet, "worker_query_udp"), 30, "the first sees what was sent, once");
+    let heard = rise(&other, &calm, "worker_query_udp");
+    assert!((1..=30).contains(&heard), "the second hears at most one reply each: {heard}");
+    assert_eq!(rise(&other, &calm, "worker_silent"), heard, "and says nothing");
+    say!("two instances: 30 queries in the other's name, {heard} replies heard, 0 said to them");
 }

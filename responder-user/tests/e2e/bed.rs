@@ -113,6 +113,16 @@ impl Bed {
         &self.server
     }
 
+    /// Where the clients live.
+    pub fn client(&self) -> &Namespace {
+        &self.client
+    }
+
+    /// The control socket of a second daemon, in the clients' namespace.
+    pub fn second_socket(&self) -> PathBuf {
+        self.folder().join("second/control.sock")
+    }
+
     /// Runs something where the responder lives. Sockets made by it stay there.
     pub fn in_server<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
         self.server.run(run).expect("the server's namespace")

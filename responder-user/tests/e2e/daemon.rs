@@ -54,12 +54,20 @@ pub struct Start<'a> {
     binary: PathBuf,
     uid: Option<u32>,
     env: Vec<(&'static str, String)>,
+    in_client: bool,
 }
 
 impl<'a> Start<'a> {
     /// With the binary of this build, as root.
     pub fn new(bed: &'a Bed, config: &Path) -> Self {
-        Self { bed, config: config.to_owned(), binary: RESPONDERD.into(), uid: None, env: Vec::new() }
+        Self {
+            bed,
+            config: config.to_owned(),
+            binary: RESPONDERD.into(),
+            uid: None,
+            env: Vec::new(),
+            in_client: false,
+        }
     }
 
     /// Another binary.
@@ -74,6 +82,12 @@ impl<'a> Start<'a> {
         self
     }
 
+    /// Where the clients live, with [`Bed::second_socket`].
+    pub fn in_client(mut self) -> Self {
+        self.in_client = true;
+        self
+    }
+
     /// A variable of the environment.
     pub fn env(mut self, name: &'static str, value: String) -> Self {
         self.env.push((name, value));
@@ -84,6 +98,7 @@ impl<'a> Start<'a> {
     pub fn spawn(self) -> Daemon {
         // A user without privileges cannot enter the namespace by itself.
         let mut command = match self.uid {
+            None if self.in_client => self.bed.client().command(&self.binary),
             None => self.bed.server().command(&self.binary),
             Some(_) => Command::new(&self.binary),
         };
@@ -106,7 +121,8 @@ impl<'a> Start<'a> {
             lock(&writer.lines).1 = true;
             writer.more.notify_all();
         });
-        Daemon { child, log, reader: Some(reader), socket: self.bed.socket() }
+        let socket = if self.in_client { self.bed.second_socket() } else { self.bed.socket() };
+        Daemon { child, log, reader: Some(reader), socket }
     }
 
     /// Starts it and waits until it is ready.

@@ -23,7 +23,7 @@ use crate::{
 const TAG: u16 = 0x2064; // priority 1, VLAN 100
 
 /// A packet socket on an interface of this thread's namespace.
-fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
+pub fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     let index = nix::net::if_::if_nametoindex(interface)?;
     let protocol = (libc::ETH_P_ALL as u16).to_be();
     // SAFETY: plain numbers.
@@ -81,7 +81,8 @@ fn receive(socket: &OwnedFd) -> Option<(Vec<u8>, Option<u16>)> {
     }
 }
 
-fn mac(namespace_of: impl Fn(&str) -> String, interface: &str) -> [u8; 6] {
+/// The MAC address of an interface.
+pub fn mac(namespace_of: impl Fn(&str) -> String, interface: &str) -> [u8; 6] {
     let text = namespace_of(&format!("-o link show dev {interface}"));
     let word = text.split("link/ether ").nth(1).expect("a MAC").split(' ').next().unwrap();
     let octets: Vec<u8> = word.split(':').map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
