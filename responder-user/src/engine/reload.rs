@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::Map;
 
-use super::{Engine, EngineError, Plan, host, start::snapshot};
+use super::{Engine, EngineError, Plan, host, start::snapshot, workers_done};
 use crate::{
     compile::number::{SIDES, WORKER_SIDES},
     control::{Done, EventKind, Refusal},
@@ -98,6 +98,11 @@ impl Engine {
         let served =
             Served { world: self.writer.reader(readers), names: self.plan.worker_names(), responses };
         self.served.store(Arc::new(served));
+        // Only now may the table hand names over to zone data: every worker knows their records.
+        workers_done(&self.epochs)();
+        if let Err(error) = self.writer.world_mut().reconcile_names(&self.plan.compiled) {
+            tracing::error!(%error, "not every name of the old configuration is gone: reload again");
+        }
         if let Some((workers, _)) = replacement {
             let old = std::mem::replace(&mut self.workers, workers);
             old.stop();
@@ -125,8 +130,8 @@ impl Engine {
             if self.is_attached {
                 self.writer.attach_or_stay(&before, settings)?;
             }
-            match self.writer.world_mut().reconcile_names(&plan.compiled) {
-                Ok(_) => return Ok(()),
+            match self.writer.world_mut().add_names(&plan.compiled) {
+                Ok(()) => return Ok(()),
                 Err(PublishError::Full { .. } | PublishError::NoPlace { .. }) => self.restore_names(),
                 Err(error) => {
                     self.restore_names();

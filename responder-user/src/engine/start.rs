@@ -18,7 +18,7 @@ use crate::{
     control::{EventKind, Events, NameIndex, RateMeter, Server, command::CheckReport},
     decide::{ServiceState, Snapshot, VserverState},
     health::{Force, Health, Scheduler},
-    model::{DnsName, Model, RecordType, ServiceId},
+    model::{DnsName, Model, RecordType, ServiceId, VserverId},
     publish::{
         interface::Listening,
         netlink::Watch,
@@ -211,6 +211,7 @@ impl Engine {
         let scheduler = Scheduler::start_thread(health.jobs(&plan.compiled.model), send_checks)
             .map_err(|source| EngineError::System { what: "thread of the health checks", source })?;
         let generation = writer.world().generation();
+        let vservers = plan.compiled.model.vservers.len() as u32;
         let mut engine = Self {
             config,
             plan,
@@ -232,7 +233,7 @@ impl Engine {
             watch: Some(watch),
             problems: BTreeSet::new(),
             dirty: BTreeSet::new(),
-            stirred: BTreeSet::new(),
+            stirred: (0..vservers).map(VserverId).collect(),
             failed: BTreeSet::new(),
             oldest: None,
             undecided: BTreeSet::new(),

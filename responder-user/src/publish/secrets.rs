@@ -54,7 +54,7 @@ pub fn current(state_dir: &Path) -> Secrets {
             let mut is_first = false;
             let secrets = *OF_THIS_PROCESS.get_or_init(|| {
                 is_first = true;
-                let secret = random().unwrap_or_default();
+                let secret = random().unwrap_or_else(|_| [unpredictable(), unpredictable()]);
                 Secrets { current: secret, previous: secret }
             });
             if is_first {
@@ -71,7 +71,15 @@ pub fn from_file(state_dir: &Path, now: SystemTime) -> Result<Secrets, SecretsEr
     let failed = |source| SecretsError::File { path: path.clone(), source };
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let kept = match fs::read_to_string(&path) {
-        Ok(text) => Some(parse(&text).ok_or_else(|| SecretsError::Form { path: path.clone() })?),
+        Ok(text) => {
+            let parsed = parse(&text);
+            if parsed.is_none() {
+                // Half written by a full disk, most likely: what it held is lost, what comes need not be.
+                let error = SecretsError::Form { path: path.clone() };
+                tracing::warn!(%error, "making new ones: cookies of before are not good any more");
+            }
+            parsed
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed(error)),
     };
@@ -91,6 +99,12 @@ fn random() -> io::Result<[u64; 2]> {
     let mut octets = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut octets)?;
     Ok(bytemuck::cast(octets))
+}
+
+/// From the keys that the standard library draws for its hash maps.
+fn unpredictable() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(SystemTime::now())
 }
 
 fn parse(text: &str) -> Option<(u64, Secrets)> {
@@ -147,13 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_none_is_left_alone() {
+    fn a_damaged_file_is_made_anew() {
         let folder = tempfile::tempdir().unwrap();
         for text in ["", "v2 1 0 0", "v1 x 0 0", "v1 1 00 00", "v1 1 00112233445566778899aabbccddeeff"] {
             fs::write(folder.path().join(NAME), text).unwrap();
-            assert!(matches!(from_file(folder.path(), UNIX_EPOCH), Err(SecretsError::Form { .. })), "{text}");
-            assert_eq!(fs::read_to_string(folder.path().join(NAME)).unwrap(), text);
+            let made = from_file(folder.path(), UNIX_EPOCH).unwrap();
+            assert_ne!(made.current, [0; 2]);
+            assert_eq!(from_file(folder.path(), UNIX_EPOCH).unwrap(), made, "{text}");
         }
+        // What cannot be a file of ours is an error, and costs the memory alone.
+        let path = folder.path().join("other");
+        fs::create_dir_all(path.join(NAME)).unwrap();
+        assert!(matches!(from_file(&path, UNIX_EPOCH), Err(SecretsError::File { .. })));
     }
 
     #[test]

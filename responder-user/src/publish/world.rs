@@ -21,8 +21,8 @@ use responder_common::{
     counters::Counter,
     edns::Nsid,
     layout::{
-        AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NameEntry, NameTail, SLOT_MASK,
-        Soa, WAYS, reference_slot,
+        AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NAME_ZONE_DATA, NameEntry,
+        NameTail, SLOT_MASK, Soa, WAYS, reference_slot,
     },
     limit,
     limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS, MAX_INTERFACES, MAX_LISTEN},
@@ -171,6 +171,19 @@ impl World {
     /// Generation of the last publish.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Puts in what a configuration adds, as far as the workers of the one before can live with it: a GSLB name that becomes
+    /// a name of zone data stays until [`Self::reconcile_names`], for they do not know its records yet.
+    pub fn add_names(&mut self, compiled: &Compiled) -> Result<(), PublishError> {
+        self.complete(&[]);
+        for (name, entry) in &compiled.names.fast {
+            let is_gslb = |entry: &NameEntry| entry.more & NAME_ZONE_DATA == 0;
+            if is_gslb(entry) || !self.table.entry(name.wire()).is_some_and(is_gslb) {
+                self.table.put_name(name.wire(), *entry)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the names equal to the configuration's. Returns how many were put in or changed, and taken out.

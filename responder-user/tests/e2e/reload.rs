@@ -3,13 +3,13 @@
 use std::{thread, time::Duration};
 
 use nix::sys::signal::Signal;
-use responder_user::control::client::ClientError;
+use responder_user::control::{client::ClientError, command::ForceState};
 
 use responder_testbed::{ebpf_object, veth::attach_xdp};
 
 use crate::{
     bed::Bed,
-    daemon::{Daemon, Start},
+    daemon::{Daemon, PATIENCE, Start},
     dns::{self, A},
     is_full,
     load::{self, Load},
@@ -318,4 +318,73 @@ fn interfaces_are_followed_while_another_one_is_missing() {
     let before = daemon.stats()["xdp_answer_a"];
     assert_eq!(dns::ask(&socket, "s1.example.com", A).answers, 1);
     assert_eq!(daemon.stats()["xdp_answer_a"], before + 1, "the new address of the interface is followed");
+}
+
+/// Found by cycling reloads under queries: while workers still had the old zones, the table already passed the name.
+#[test]
+fn a_name_that_moves_between_a_vserver_and_zone_data_is_never_denied() {
+    let bed = Bed::new();
+    let zone = |records: &str| {
+        format!(
+            "$ORIGIN example.com.\n@ 5 IN SOA ns1 hostmaster 1 3600 600 86400 5\n@ IN NS ns1\nns1 IN A 192.0.2.53\n{records}"
+        )
+    };
+    let path = bed.write("example.com.zone", &zone(""));
+    let base = text::head(&bed, "")
+        + &format!("[[zone]]\nname = \"example.com\"\nfile = {path:?}\n\n")
+        + &text::service("one", "192.0.2.1")
+        + &text::vserver("stays", &["one"], "");
+    let bound = base.clone() + &text::domain("mv.example.com", "stays");
+    let config = bed.write("responder.toml", &bound);
+    let daemon = Daemon::start(&bed, &config);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let asked = std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let socket = dns::socket(&bed);
+            let mut asked = 0_u64;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let reply = dns::ask(&socket, "mv.example.com", A);
+                assert_eq!((reply.rcode, reply.answers), (0, 1), "after {asked} right answers");
+                asked += 1;
+            }
+            asked
+        });
+        for round in 0..12 {
+            let (text, records) = [(&base, "mv 5 IN A 192.0.2.50\n"), (&bound, "")][round % 2];
+            bed.write("example.com.zone", &zone(records));
+            bed.write("responder.toml", text);
+            daemon.reload().expect("a good file");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        client.join().expect("every answer right")
+    });
+    say!("a name between vserver and zone data: 12 reloads, {asked} queries, never denied");
+}
+
+/// Found by hand: the memory of virtual servers began with their first change, so their first DOWN was none.
+#[test]
+fn the_first_down_after_a_start_latches() {
+    let bed = Bed::new();
+    let config = text::head(&bed, "")
+        + &text::service("s", "192.0.2.1")
+        + &text::service("t", "192.0.2.2")
+        + &text::vserver("v", &["s"], "backup = \"b\"\ndisable_primary_on_down = true")
+        + &text::vserver("b", &["t"], "");
+    let daemon = Daemon::start(&bed, &bed.write("responder.toml", &config));
+    let socket = dns::socket(&bed);
+    let answer = || dns::ask(&socket, "v.example.com", A).addresses;
+    let wait = |address: &str| {
+        let until = std::time::Instant::now() + PATIENCE;
+        while answer() != [address.parse::<std::net::IpAddr>().unwrap()] {
+            assert!(std::time::Instant::now() < until, "{:?}, wanted {address}", answer());
+        }
+    };
+    wait("192.0.2.1");
+    daemon.force("s", ForceState::Down);
+    wait("192.0.2.2");
+    daemon.force("s", ForceState::Up);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    wait("192.0.2.2");
+    daemon.ctl_ok(&["enable", "vserver", "v"]);
+    wait("192.0.2.1");
 }

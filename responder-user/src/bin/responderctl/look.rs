@@ -37,18 +37,22 @@ struct End {
     missed: u64,
 }
 
-/// Listens until `until`, or until `take` says that it is enough. `idle` is called now and then.
-fn listen(
-    client: &mut Client,
-    wanted: &Wanted,
-    until: Option<Instant>,
-    mut take: impl FnMut(&Sample) -> Result<bool, Failure>,
-    mut idle: impl FnMut() -> Result<(), Failure>,
-) -> Result<End, Failure> {
+/// Asks for packets. Err: the daemon refuses.
+fn begin(client: &mut Client, wanted: &Wanted) -> Result<(), Failure> {
     let started = client.capture(wanted)?;
     let names: Vec<&str> =
         started["interfaces"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     eprintln!("responderctl: capturing on {}", names.join(" "));
+    Ok(())
+}
+
+/// Listens until `until`, or until `take` says that it is enough. `idle` is called now and then.
+fn listen(
+    client: &mut Client,
+    until: Option<Instant>,
+    mut take: impl FnMut(&Sample) -> Result<bool, Failure>,
+    mut idle: impl FnMut() -> Result<(), Failure>,
+) -> Result<End, Failure> {
     let mut end = End::default();
     let mut is_enough = false;
     let mut looked = Instant::now();
@@ -137,6 +141,8 @@ pub fn capture(cli: &Cli, client: &mut Client, command: &Command) -> Result<(), 
         return Ok(());
     };
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    // A file that is there is kept where the daemon refuses.
+    begin(client, wanted)?;
     let (mut writer, mut file) = write.as_deref().map(pcap).transpose()?.unzip();
     let mut out = io::stdout();
     // Queries, and frames that were written.
@@ -169,7 +175,7 @@ pub fn capture(cli: &Cli, client: &mut Client, command: &Command) -> Result<(), 
         Ok(count.is_none_or(|count| queries < count || outcomes < count))
     };
     let idle = || Ok(file.as_mut().map_or(Ok(()), Write::flush)?);
-    let end = listen(client, wanted, until, take, idle)?;
+    let end = listen(client, until, take, idle)?;
     if let Some(mut file) = file {
         file.flush()?;
         eprintln!("responderctl: {frames} frames of {queries} queries");
@@ -212,7 +218,8 @@ pub fn top(
         }
         Ok(true)
     };
-    let end = listen(client, wanted, Some(until), take, || Ok(()))?;
+    begin(client, wanted)?;
+    let end = listen(client, Some(until), take, || Ok(()))?;
     let rate = |count: u64| (count * wanted.every) as f64 / seconds as f64;
     let share = |count: u64| count as f64 * 100.0 / top.total().max(1) as f64;
     let rows: Vec<Value> = top
