@@ -405,23 +405,40 @@ fn clients_that_write_or_read_too_slowly_are_closed() {
     assert_eq!(server.count("worker_query_tcp"), answered);
 }
 
-#[test]
-fn successors_take_over_without_a_lost_query() {
-    let mut server = Server::start("127.0.0.1:0", 2);
-    let at = server.at;
-    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let client = std::thread::spawn({
-        let stop = Arc::clone(&stop);
-        move || {
+/// A client that asks one question after the other.
+struct Asking {
+    stop: Arc<std::sync::atomic::AtomicBool>,
+    thread: std::thread::JoinHandle<u64>,
+}
+
+impl Asking {
+    fn of(at: SocketAddr) -> Self {
+        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let is_over = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
             let mut asked = 0;
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
                 // A port of its own for each, so that every socket of the group has its turn.
                 assert!(ask_udp(&udp(at), &www()).ends_with(&[192, 0, 2, 1]));
                 asked += 1;
             }
             asked
-        }
-    });
+        });
+        Self { stop, thread }
+    }
+
+    /// How many questions had their answer: all of them, or this panics.
+    fn stop(self) -> u64 {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.thread.join().expect("every answer right")
+    }
+}
+
+#[test]
+fn successors_take_over_without_a_lost_query() {
+    let mut server = Server::start("127.0.0.1:0", 2);
+    let at = server.at;
+    let client = Asking::of(at);
     for round in 0..20 {
         let count = round % 3 + 1;
         let epochs = Arc::new(Epochs::new(count as usize));
@@ -430,8 +447,7 @@ fn successors_take_over_without_a_lost_query() {
         std::mem::replace(&mut server.workers, next).stop();
         assert_eq!(ask_tcp(&mut server.connect(), &www()).unwrap().len(), 49);
     }
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert!(client.join().unwrap() > 0);
+    assert!(client.stop() > 0);
 }
 
 #[test]
@@ -439,18 +455,7 @@ fn successors_go_from_an_address_to_the_wildcard_and_back_without_a_lost_query()
     let mut server = Server::start("127.0.0.1:0", 2);
     let at = server.at;
     let wildcard = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), at.port()).to_string();
-    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let client = std::thread::spawn({
-        let stop = Arc::clone(&stop);
-        move || {
-            let mut asked = 0;
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                assert!(ask_udp(&udp(at), &www()).ends_with(&[192, 0, 2, 1]));
-                asked += 1;
-            }
-            asked
-        }
-    });
+    let client = Asking::of(at);
     for round in 0..10 {
         let listen = if round % 2 == 0 { wildcard.clone() } else { at.to_string() };
         let next =
@@ -458,8 +463,7 @@ fn successors_go_from_an_address_to_the_wildcard_and_back_without_a_lost_query()
         std::mem::replace(&mut server.workers, next).stop();
         assert_eq!(ask_tcp(&mut server.connect(), &www()).unwrap().len(), 49, "{listen}");
     }
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert!(client.join().unwrap() > 0);
+    assert!(client.stop() > 0);
 }
 
 #[test]

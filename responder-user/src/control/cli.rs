@@ -108,7 +108,7 @@ pub enum Action {
         /// Name of the service
         service: String,
         /// connections, bandwidth (kbit/s), packets, response_time (ms), services, weights, or what load monitors look
-        /// at; without a value the figure is forgotten
+        /// at; `name=` alone forgets the figure
         #[arg(required = true, value_name = "NAME=VALUE")]
         figures: Vec<String>,
     },

@@ -79,7 +79,7 @@ pub enum Command {
     Load {
         /// Which service.
         service: String,
-        /// `name=value`; without a value the figure is forgotten.
+        /// `name=value`; `name=` alone forgets the figure.
         figures: Vec<String>,
     },
     /// States of what a service stands for.

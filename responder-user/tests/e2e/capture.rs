@@ -206,3 +206,16 @@ fn without_xdp_a_capture_says_what_to_use() {
         assert!(String::from_utf8_lossy(&output.stderr).contains("no XDP program runs"), "{args:?}");
     }
 }
+
+/// Found by hand: the file was emptied before the daemon had agreed.
+#[test]
+fn a_capture_that_is_refused_leaves_the_file_as_it_was() {
+    let bed = Bed::new();
+    let daemon = start(&bed);
+    let file = bed.write("keep.pcap", "what was there");
+    let running = Capture::start(&daemon, &["capture", "--seconds", "3"]);
+    let refused = daemon.ctl(&["capture", "--seconds", "1", "--write", &file.display().to_string()]);
+    assert!(!refused.status.success(), "one capture at a time: {refused:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "what was there");
+    running.finish();
+}

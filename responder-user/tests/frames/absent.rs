@@ -108,7 +108,7 @@ fn what_exists_or_may_exist_is_never_denied() {
 fn a_zone_is_complete_only_while_all_names_are_in_the_table() {
     let mut lab = complete();
     no_name(&mut lab, &query("late.example.com", A), "example.com");
-    // A daemon that takes the maps over puts names in and out; in between nothing is denied.
+    // What a daemon does that takes the maps over.
     let compiled = &lab.compiled;
     let late = DnsName::parse("late.example.com").expect("a name");
     let mut names = compiled.names.fast.clone();
