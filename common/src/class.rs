@@ -34,7 +34,12 @@ pub const fn scope_lane(element: u64, lane: u32) -> u32 {
 /// loopback, link-local, multicast or reserved. None: an address that may be routed.
 #[inline(always)]
 pub fn set_aside(address: &Client) -> Option<u32> {
-    let words = address.words();
+    set_aside_words(address.words())
+}
+
+/// Likewise, of [`Client::words`].
+#[inline(always)]
+pub fn set_aside_words(words: ([u64; 2], bool)) -> Option<u32> {
     if words.1 {
         let first = u64::from_be(words.0[0]) >> 48;
         return match first >> 8 {

@@ -23,3 +23,14 @@ impl Client {
         }
     }
 }
+
+/// The address of [`Client::words`], an IPv4 address as the mapped one (RFC 4291 2.5.5.2). Without a branch.
+#[inline(always)]
+pub const fn mapped((words, is_ipv6): ([u64; 2], bool)) -> [u64; 2] {
+    let v4 = (is_ipv6 as u64).wrapping_sub(1);
+    let mapped = MAPPED | (words[0] << 32);
+    [words[0] & !v4, (mapped & v4) | (words[1] & !v4)]
+}
+
+/// The lower half of the second word of every mapped address, in memory order.
+pub const MAPPED: u64 = 0xffff_0000;

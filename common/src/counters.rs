@@ -39,6 +39,8 @@ counters! {
     AnswerNxdomain = "xdp_answer_nxdomain",
     /// Dropped: a response from a well-known UDP service port.
     DropServicePort = "xdp_drop_service_port",
+    /// Dropped: a policy or a saturated virtual server says so.
+    DropDecision = "xdp_drop_decision",
     /// Dropped: the frame that was made for the reply had no room for it, which cannot be. A fault of ours; raise an
     /// alarm.
     DropBroken = "xdp_drop_broken",
@@ -129,6 +131,7 @@ impl Slot {
     pub const fn is_drop(self) -> bool {
         self.0 == Counter::DropLimited.slot()
             || self.0 == Counter::DropServicePort.slot()
+            || self.0 == Counter::DropDecision.slot()
             || self.0 == Counter::DropBroken.slot()
     }
 }

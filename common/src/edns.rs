@@ -249,6 +249,12 @@ impl Options {
         }
     }
 
+    /// The scope of the reply, as it is now.
+    #[inline(always)]
+    pub const fn scope(&self) -> u32 {
+        (self.subnet[0] >> 24) as u32 & 0xff
+    }
+
     /// Sets the scope of the reply.
     #[inline(always)]
     pub const fn set_scope(&mut self, bits: u32) {

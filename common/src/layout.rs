@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Stands in the pin path and in [`Control::layout`].
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;
 
 /// Ways of a bucket.
 pub const WAYS: usize = 8;
@@ -75,6 +75,10 @@ pub const NAME_SOURCE_ALONE: u8 = 128;
 /// [`NameEntry::more`]: no GSLB name but one that zone data have, or that lies above one: a worker answers it. It stands
 /// in the table so that it is told from names that do not exist.
 pub const NAME_ZONE_DATA: u8 = 1;
+/// [`NameEntry::more`]: the reference of type A is the word of a rule of sessions: see [`crate::session`].
+pub const NAME_SESSIONS_A: u8 = 2;
+/// [`NameEntry::more`]: likewise for type AAAA.
+pub const NAME_SESSIONS_AAAA: u8 = 4;
 
 /// A name that we answer for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -124,6 +128,8 @@ pub const fn reference_slot(word: u64) -> u32 {
 pub const SET_EMPTY: u16 = 1;
 /// [`AnswerSet::flags`]: addresses behind [`AnswerSet::rotate`] may be left out where the reply would be too long (MIR).
 pub const SET_EXTRAS_OPTIONAL: u16 = 2;
+/// [`AnswerSet::flags`]: no reply at all: a policy or a saturated virtual server says so.
+pub const SET_DROP: u16 = 4;
 
 /// An answer ready to copy: a pool of addresses, which of them rotate, and how many one reply carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -144,11 +150,15 @@ pub struct AnswerSet {
     /// Addresses of one reply.
     pub give: u8,
     /// Zero.
-    pub reserved: [u8; 13],
+    pub reserved: [u8; 5],
+    /// CLOCK_MONOTONIC until which sessions that lead here live although nobody used them, nanoseconds.
+    pub hold: u64,
     /// Addresses in network order: one word each for A, four words each for AAAA.
     pub addresses: [u32; MAX_POOL * 4],
     /// Rotation: index of the address that stands first.
     pub ring: [u8; MAX_RING],
+    /// For each address the choice of the session that goes with it ([`crate::session`]), from 1 on; 0: none.
+    pub choices: [u8; MAX_POOL],
     /// Zero.
     pub tail: [u8; 32],
 }
@@ -277,6 +287,8 @@ pub struct PerCpu {
     pub seen: u64,
     /// Samples for which the ring buffer had no room.
     pub lost: u64,
+    /// Key of a session and the session itself, on their way to the kernel's table.
+    pub session: [u64; SESSION_WORDS],
     /// Zero.
     pub reserved: [u64; 6],
     /// Indexed by [`counters::Counter::slot`].
@@ -293,6 +305,9 @@ pub struct PerCpu {
 
 /// Words of [`PerCpu::end`].
 pub const END_WORDS: usize = 16;
+
+/// Words of [`PerCpu::session`].
+pub const SESSION_WORDS: usize = 8;
 
 /// Words of [`PerCpu::query`].
 pub const QUERY_WORDS: usize = 32;
@@ -313,13 +328,19 @@ const _: () = {
     assert!(size_of::<NameTail>() == 64);
     assert!(core::mem::offset_of!(NameEntry, name) == 24);
     assert!(core::mem::offset_of!(AnswerSet, addresses) == 32);
-    assert!(size_of::<AnswerSet>() == 32 + 1024 + 1024 + 32);
+    assert!(size_of::<AnswerSet>() == 32 + 1024 + 1024 + MAX_POOL + 32);
     assert!(size_of::<AnswerSet>().is_multiple_of(64));
     assert!(size_of::<Soa>().is_multiple_of(64));
     assert!(size_of::<Control>().is_multiple_of(64));
     assert!(
         size_of::<PerCpu>()
-            == 128 + 8 * (counters::SLOTS + QUERY_WORDS + END_WORDS + counters::TYPES + counters::LATENCIES)
+            == 128
+                + 8 * (SESSION_WORDS
+                    + counters::SLOTS
+                    + QUERY_WORDS
+                    + END_WORDS
+                    + counters::TYPES
+                    + counters::LATENCIES)
     );
     assert!(size_of::<crate::name::FoldedName<FAST_NAME_WORDS>>() <= 8 * END_WORDS);
     assert!(size_of::<crate::parse::Query<FAST_NAME_WORDS>>() <= 8 * QUERY_WORDS);

@@ -32,5 +32,6 @@ pub mod rendezvous;
 pub mod reply;
 pub mod sample;
 pub mod select;
+pub mod session;
 pub mod switches;
 pub mod wire;

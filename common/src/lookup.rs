@@ -10,14 +10,15 @@ use crate::{
     layout::{AnswerSet, Soa},
     layout::{
         Bucket, Class6Key, Control, NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_ECS,
-        NAME_ECS_AND_SOURCE, NAME_ECS_VALIDATION, NAME_OTHER_TYPES, NAME_SOURCE_ALONE, NEAR_WORDS, NameEntry,
-        NameTail, PROBES, REFERENCE_NONE, REFERENCE_WORKER, SLOT_BITS, SLOT_MASK, TAIL_WORDS, WAYS,
-        reference_slot,
+        NAME_ECS_AND_SOURCE, NAME_ECS_VALIDATION, NAME_OTHER_TYPES, NAME_SESSIONS_A, NAME_SESSIONS_AAAA,
+        NAME_SOURCE_ALONE, NEAR_WORDS, NameEntry, NameTail, PROBES, REFERENCE_NONE, REFERENCE_WORKER,
+        SET_DROP, SLOT_BITS, SLOT_MASK, TAIL_WORDS, WAYS, reference_slot,
     },
     limits::{HEADER, MAX_ENDS},
     name::{FoldedName, HashKey},
     parse::Query,
     select::{Answer, Kind, Selection},
+    session::{Key, Rule},
     wire::{Source, rtype},
 };
 
@@ -74,6 +75,21 @@ pub trait World {
     fn cookies(&self) -> Option<Secrets>;
     /// Seconds of UTC.
     fn now(&self) -> u32;
+    /// A rule of sessions.
+    fn rule(&self, slot: u32) -> Option<&Rule>;
+    /// As [`crate::session::choose`], over the sessions that this world has.
+    fn session(&self, ask: &Ask, class: u32, options: &Options) -> Result<Found, Counter>;
+    /// As [`special`].
+    #[inline(always)]
+    fn special(&self, ask: &Ask, options: &Options) -> Result<Found, Counter> {
+        special(self, ask, options)
+    }
+    /// As [`crate::session::peek`] with the rule of a slot: for answers that only workers know.
+    fn peek_session(&self, _rule: u32, _key: &Key) -> u32 {
+        0
+    }
+    /// As [`crate::session::note`], likewise.
+    fn note_session(&self, _rule: u32, _key: &Key, _choice: u8) {}
     /// The turn of a reference on this CPU: 0, 1, … `places - 1`, 0, …
     fn turn(&self, index: u32, places: u32) -> Option<u32>;
     /// The generation of the last published plan.
@@ -156,7 +172,7 @@ fn word_of<M: World>(world: &M, hash: u64) -> Result<u64, Counter> {
 
 /// Step 2a: the class of a client.
 #[inline(always)]
-pub fn class_of<M: World>(world: &M, client: Client) -> Result<u32, Counter> {
+pub fn class_of<M: World + ?Sized>(world: &M, client: Client) -> Result<u32, Counter> {
     match client {
         Client::V4(address) => {
             let (element, lane) = class::direct_place(address);
@@ -177,7 +193,7 @@ pub fn class_of<M: World>(world: &M, client: Client) -> Result<u32, Counter> {
 
 /// The class of an ECS address, and the scope of the answer.
 #[inline(always)]
-fn class_of_subnet<M: World>(world: &M, subnet: Client) -> Result<(u32, u32), Counter> {
+fn class_of_subnet<M: World + ?Sized>(world: &M, subnet: Client) -> Result<(u32, u32), Counter> {
     match subnet {
         Client::V4(address) => {
             let (element, lane) = class::direct_place(address);
@@ -201,38 +217,97 @@ fn class_of_subnet<M: World>(world: &M, subnet: Client) -> Result<(u32, u32), Co
     }
 }
 
-/// The class where ECS decides, with the scope written into the options (RFC 7871 7.2.1, spec/netscaler.md 1.7).
-#[inline(always)]
-fn class_by_subnet<M: World>(
-    world: &M,
-    entry: &NameEntry,
-    source: Client,
-    options: &mut Options,
-) -> Result<u32, Counter> {
-    let subnet = options.address().ok_or(Counter::PassSubnet)?;
-    let aside = if entry.flags & NAME_ECS_VALIDATION != 0 { class::set_aside(&subnet) } else { None };
-    let (class, scope) = if let Some(block) = aside {
-        (class_of(world, source)?, block)
-    } else if entry.flags & NAME_ECS_AND_SOURCE != 0 {
-        world.class_of_both(&source, &subnet).ok_or(Counter::PassSubnetPolicy)?
-    } else {
-        class_of_subnet(world, subnet)?
-    };
-    options.set_scope(scope);
-    Ok(class)
+/// What decides an answer that is not the same for all clients.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// The first reference of the name and type.
+    pub index: u32,
+    /// The answer depends on the class of the client.
+    pub is_classed: bool,
+    /// The owner keeps sessions: the reference is the word of their rule.
+    pub has_sessions: bool,
+    /// NAME_… bits of the entry.
+    pub flags: u8,
+    /// There is an ECS option with a prefix that says something.
+    pub has_subnet: bool,
+    /// The source of the query.
+    pub client: Client,
 }
 
-/// The class of a query: by its source, or by ECS where that decides; then the scope is written into the options.
+impl Ask {
+    /// What a query asks of a name.
+    #[inline(always)]
+    pub fn of(entry: &NameEntry, side: &Side, client: Client, edns: Edns, options: &Options) -> Self {
+        Self {
+            index: entry.references[side.at],
+            is_classed: entry.flags & side.classed != 0,
+            has_sessions: entry.more & side.sessions != 0,
+            flags: entry.flags,
+            has_subnet: edns.has_subnet() && options.source_len() != 0,
+            client,
+        }
+    }
+}
+
+/// The class of a query: by its source, or by ECS where that decides; and the scope of the answer (RFC 7871 7.2.1,
+/// spec/netscaler.md 1.7).
 #[inline(always)]
-pub fn class_of_query<M: World>(
+pub fn class_of_ask<M: World + ?Sized>(
     world: &M,
-    entry: &NameEntry,
-    client: Client,
-    edns: Edns,
-    options: &mut Options,
-) -> Result<u32, Counter> {
-    let by_subnet = edns.has_subnet() && options.source_len() != 0 && entry.flags & NAME_SOURCE_ALONE == 0;
-    if by_subnet { class_by_subnet(world, entry, client, options) } else { class_of(world, client) }
+    ask: &Ask,
+    options: &Options,
+) -> Result<(u32, u32), Counter> {
+    if !ask.has_subnet || ask.flags & NAME_SOURCE_ALONE != 0 {
+        return Ok((class_of(world, ask.client)?, 0));
+    }
+    let subnet = options.address().ok_or(Counter::PassSubnet)?;
+    let aside = if ask.flags & NAME_ECS_VALIDATION != 0 { class::set_aside(&subnet) } else { None };
+    if let Some(block) = aside {
+        Ok((class_of(world, ask.client)?, block))
+    } else if ask.flags & NAME_ECS_AND_SOURCE != 0 {
+        world.class_of_both(&ask.client, &subnet).ok_or(Counter::PassSubnetPolicy)
+    } else {
+        class_of_subnet(world, subnet)
+    }
+}
+
+/// The set of an answer that is not the same for all clients, and where it begins.
+#[inline(always)]
+pub fn special<M: World + ?Sized>(world: &M, ask: &Ask, options: &Options) -> Result<Found, Counter> {
+    let (class, scope) = if ask.is_classed { class_of_ask(world, ask, options)? } else { (0, 0) };
+    if ask.has_sessions {
+        let found = world.session(ask, class, options)?;
+        return Ok(Found { scope: if found.scope > scope { found.scope } else { scope }, ..found });
+    }
+    let (found, _) = at(world, ask.index.wrapping_add(class))?;
+    Ok(Found { scope, ..found })
+}
+
+/// Where an answer stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its number.
+    pub number: u32,
+    /// The slot of its set.
+    pub slot: u32,
+    /// The place of the set that stands first.
+    pub start: u32,
+    /// The bits of an ECS prefix that decided.
+    pub scope: u32,
+}
+
+/// The set of a number, and whose turn it is.
+#[inline(always)]
+pub fn at<M: World + ?Sized>(world: &M, number: u32) -> Result<(Found, &AnswerSet), Counter> {
+    let word = world.reference(number).ok_or(Counter::PassBroken)?;
+    if word == 0 {
+        return Err(Counter::PassUndecided);
+    }
+    let slot = reference_slot(word);
+    let set = world.set(slot).ok_or(Counter::PassBroken)?;
+    let places = u32::from(set.ring_len);
+    let turn = if places > 1 { world.turn(number, places).ok_or(Counter::PassBroken)? } else { 0 };
+    Ok((Found { number, slot, start: Selection::of(set, turn).start, scope: 0 }, set))
 }
 
 /// What the options of a query, other than ECS, lead to: the cookie is checked and the one of the reply stands in its
@@ -288,13 +363,13 @@ pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
             options.set_scope(0);
         }
     }
-    let (side, classed) = match qtype {
-        rtype::A => (0, NAME_CLASSED_A),
-        rtype::AAAA => (1, NAME_CLASSED_AAAA),
+    let side = match qtype {
+        rtype::A => &A,
+        rtype::AAAA => &AAAA,
         _ if has_type(entry, qtype) => return Err(Counter::PassOtherType),
         _ => return no_data::<M, SOA>(world, entry),
     };
-    let mut index = entry.references[side];
+    let index = entry.references[side.at];
     if index >= REFERENCE_WORKER {
         return if index == REFERENCE_NONE {
             no_data::<M, SOA>(world, entry)
@@ -302,29 +377,52 @@ pub fn answer_for<'w, M: World, const GIVE: usize, const SOA: usize>(
             Err(Counter::PassOtherType)
         };
     }
-    if entry.flags & classed != 0 {
-        index = index.wrapping_add(class_of_query(world, entry, client, *edns, options)?);
-    }
-    let word = world.reference(index).ok_or(Counter::PassBroken)?;
-    if word == 0 {
-        return Err(Counter::PassUndecided);
-    }
-    let set = world.set(reference_slot(word)).ok_or(Counter::PassBroken)?;
+    let (set, start) = if entry.flags & side.classed != 0 || entry.more & side.sessions != 0 {
+        let found = world.special(&Ask::of(entry, side, client, *edns, options), options)?;
+        if found.scope != 0 {
+            options.set_scope(found.scope);
+        }
+        (world.set(found.slot).ok_or(Counter::PassBroken)?, found.start)
+    } else {
+        let (found, set) = at(world, index)?;
+        (set, found.start)
+    };
     if set.give == 0 {
+        if set.flags & SET_DROP != 0 {
+            return Err(Counter::DropDecision);
+        }
         return no_data::<M, SOA>(world, entry);
     }
     if set.give as usize > GIVE {
         return Err(Counter::PassLarge);
     }
-    let places = u32::from(set.ring_len);
-    let turn = if places > 1 { world.turn(index, places).ok_or(Counter::PassBroken)? } else { 0 };
-    let selection = Selection::of(set, turn);
     Ok(Answer {
         apex_at: entry.apex_at,
         zone: entry.soa,
-        kind: Kind::Addresses { selection, ttl: entry.ttls[side], is_aaaa: side == 1 },
+        kind: Kind::Addresses {
+            selection: Selection { set, start },
+            ttl: entry.ttls[side.at],
+            is_aaaa: side.at == 1,
+        },
     })
 }
+
+/// What a name entry says of a type.
+#[derive(Clone, Copy, Debug)]
+pub struct Side {
+    /// Its place in [`NameEntry::references`].
+    pub at: usize,
+    /// The flag of [`NameEntry::flags`]: the answer depends on the client class.
+    pub classed: u8,
+    /// The flag of [`NameEntry::more`]: its owner keeps sessions.
+    pub sessions: u8,
+}
+
+/// Type A.
+pub const A: Side = Side { at: 0, classed: NAME_CLASSED_A, sessions: NAME_SESSIONS_A };
+
+/// Type AAAA.
+pub const AAAA: Side = Side { at: 1, classed: NAME_CLASSED_AAAA, sessions: NAME_SESSIONS_AAAA };
 
 /// True for types that only a worker knows.
 #[inline(always)]

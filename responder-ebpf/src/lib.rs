@@ -11,7 +11,11 @@ pub mod packet;
 
 pub mod headers;
 
+pub mod session;
+
 pub mod lookup;
+
+pub mod special;
 
 pub mod absent;
 

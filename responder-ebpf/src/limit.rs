@@ -4,6 +4,7 @@ use core::arch::asm;
 
 use aya_ebpf::{helpers::bpf_ktime_get_coarse_ns, maps::lpm_trie::Key};
 use responder_common::{
+    client::mapped,
     counters::Counter,
     layout::PerCpu,
     limit::{self, LINES, Line, Rate, Table, Verdict, WAYS},
@@ -105,15 +106,7 @@ pub extern "C" fn ask_alone(low: u64, high: u64, is_ipv6: u64, switches: u64) ->
 
 #[inline(always)]
 fn is_allowed(headers: &Headers) -> bool {
-    maps::ALLOWED.get(Key::new(128, mapped(headers))).is_some()
-}
-
-/// Who asks, in memory order; an IPv4 address as the mapped one (RFC 4291 2.5.5.2). Without a branch.
-#[inline(always)]
-pub fn mapped(headers: &Headers) -> [u64; 2] {
-    let v4 = (headers.is_ipv6 as u64).wrapping_sub(1);
-    let mapped = 0xffff_0000 | (headers.source[0] << 32);
-    [headers.source[0] & !v4, (mapped & v4) | headers.source[1]]
+    maps::ALLOWED.get(Key::new(128, mapped((headers.source, headers.is_ipv6 != 0)))).is_some()
 }
 
 /// The table that both lanes share.

@@ -3,14 +3,19 @@
 use aya_ebpf::{helpers::bpf_ktime_get_coarse_ns, maps::lpm_trie::Key};
 use responder_common::{
     cookie::Secrets,
+    counters::Counter,
+    edns::Options,
     layout::{AnswerSet, Bucket, Class6Key, Control, NameEntry, NameTail, SLOT_BITS, Soa, WAYS},
-    lookup::{self, World},
+    lookup::{self, Ask, Found, World},
+    session::{self, Rule},
     switches::Switches,
 };
 
 use crate::{
     maps,
     packet::{Scratch, opaque},
+    session::Table,
+    special,
 };
 
 /// The maps of this program.
@@ -170,6 +175,22 @@ impl World for KernelWorld {
         let (offset, now) =
             unsafe { ((&raw const self.control.utc_offset).read_volatile(), bpf_ktime_get_coarse_ns()) };
         (now.wrapping_add(offset) / 1_000_000_000) as u32
+    }
+
+    #[inline(always)]
+    fn rule(&self, slot: u32) -> Option<&Rule> {
+        element!(maps::RULES, slot)
+    }
+
+    #[inline(always)]
+    fn session(&self, ask: &Ask, class: u32, options: &Options) -> Result<Found, Counter> {
+        let sessions = Table::open().ok_or(Counter::PassBroken)?;
+        session::choose(self, &sessions, ask, class, options)
+    }
+
+    #[inline(always)]
+    fn special(&self, ask: &Ask, _options: &Options) -> Result<Found, Counter> {
+        special::find(ask)
     }
 
     #[inline(always)]

@@ -4,13 +4,14 @@
 
 use aya_ebpf::{
     macros::map,
-    maps::{Array, LpmTrie, PerCpuArray, RingBuf},
+    maps::{Array, LpmTrie, LruHashMap, PerCpuArray, RingBuf},
 };
 use responder_common::{
     layout::{AnswerSet, Bucket, Control, NameEntry, NameTail, PerCpu, Soa},
     limit,
     limits::MAX_ALLOWED,
     sample::{Filter, RING},
+    session::{Key, Rule, Session},
 };
 
 /// Mapped into the memory of the daemon; page-aligned by that.
@@ -69,6 +70,14 @@ pub static SCOPE6: LpmTrie<[u8; 16], u32> = LpmTrie::with_max_entries(1, NO_PREA
 /// Client classes of IPv6.
 #[map]
 pub static CLASS6: LpmTrie<[u8; 16], u32> = LpmTrie::with_max_entries(1, NO_PREALLOC);
+
+/// How the sessions of owners are kept.
+#[map]
+pub static RULES: Array<Rule> = Array::with_max_entries(1, MMAPABLE);
+
+/// Sessions of clients. Elements are reused while others read them: see [`Session::check`].
+#[map]
+pub static SESSIONS: LruHashMap<Key, Session> = LruHashMap::with_max_entries(1, 0);
 
 /// Rotation counters by reference.
 #[map]

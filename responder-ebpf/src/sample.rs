@@ -8,6 +8,7 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use responder_common::{
+    client::mapped,
     counters::Slot,
     layout::PerCpu,
     name::fold,
@@ -16,7 +17,6 @@ use responder_common::{
 
 use crate::{
     headers::Headers,
-    limit::mapped,
     maps,
     packet::{Frame, opaque},
 };
@@ -107,7 +107,7 @@ fn filter() -> Option<&'static Filter> {
 
 #[inline(always)]
 fn fits(filter: &Filter, frame: &Frame, headers: &Headers) -> bool {
-    let client = mapped(headers);
+    let client = mapped((headers.source, headers.is_ipv6 != 0));
     let mut difference = (client[0] & filter.client_mask[0]) ^ filter.client[0];
     difference |= (client[1] & filter.client_mask[1]) ^ filter.client[1];
     if filter.name_mask[0] != 0 {

@@ -8,14 +8,16 @@ use std::{
 
 use bytemuck::Zeroable;
 use responder_common::{
-    layout::{AnswerSet, SET_EMPTY, SET_EXTRAS_OPTIONAL},
+    layout::{AnswerSet, SET_DROP, SET_EMPTY, SET_EXTRAS_OPTIONAL},
     limits::{MAX_POOL, MAX_RING},
 };
 
 use crate::{
-    decide::{Decision, Give, Member, Outcome, Pick, Pool, Record},
-    model::RecordType,
+    decide::{Decision, Give, Member, Outcome, Pick, Pool, Record, session::Use},
+    model::{RecordType, ServiceId},
 };
+
+use super::session::Keeping;
 
 /// What a decision becomes.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +37,8 @@ pub struct Deferred {
     pub kind: DeferredKind,
     /// TTL in seconds where it is not that of the domain.
     pub ttl: Option<u32>,
+    /// Sessions that go with it.
+    pub sticks: Sticks,
 }
 
 /// See [`Deferred`].
@@ -52,6 +56,32 @@ pub enum DeferredKind {
     Addresses(Rotating<IpAddr>),
     /// Records that are no addresses.
     Records(Rotating<Record>),
+}
+
+/// Which choice of a rule of sessions goes with which service of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sticks(Vec<(ServiceId, u8)>);
+
+impl Sticks {
+    /// Those of a decision. None where the owner keeps no sessions, or where the client's is set aside.
+    pub fn of(decision: &Decision, keeping: Option<&Keeping>) -> Self {
+        let Some(keeping) = keeping.filter(|_| decision.session != Use::SetAside) else {
+            return Self::default();
+        };
+        let services: Vec<ServiceId> = match &decision.outcome {
+            Outcome::Answer(pool) => pool.rotate.iter().filter_map(|member| member.service).collect(),
+            Outcome::Records(pool) => pool.rotate.iter().filter_map(|member| member.service).collect(),
+            _ => Vec::new(),
+        };
+        let choice = |service| (service, keeping.choice(decision.link, service));
+        Self(services.into_iter().map(choice).filter(|(_, choice)| *choice != 0).collect())
+    }
+
+    /// The choice of a service, from 1 on; 0: none.
+    pub fn choice(&self, service: Option<ServiceId>) -> u8 {
+        let found = self.0.iter().find(|(with, _)| Some(*with) == service);
+        found.map_or(0, |(_, choice)| *choice)
+    }
 }
 
 /// A pool with the places of its rotation.
@@ -79,15 +109,18 @@ impl<T: Clone + PartialEq> Rotating<T> {
 ///
 /// More than 64 addresses cannot be held; validation refuses such configurations, so what is cut here are addresses
 /// behind the 64th of a pool that several services share.
-pub fn column(decision: &Decision, rtype: RecordType) -> Column {
+pub fn column(decision: &Decision, rtype: RecordType, sticks: &Sticks) -> Column {
     let kind = match &decision.outcome {
         Outcome::Undecided => return Column::Undecided,
         Outcome::Empty if rtype.is_address() && decision.ttl.is_none() => {
             return Column::Set(Box::new(AnswerSet { flags: SET_EMPTY, ..AnswerSet::zeroed() }));
         }
+        Outcome::Drop if rtype.is_address() => {
+            return Column::Set(Box::new(AnswerSet { flags: SET_DROP, ..AnswerSet::zeroed() }));
+        }
         Outcome::Empty => DeferredKind::Empty,
         Outcome::Answer(pool) if pool.pick == Pick::Turn && decision.ttl.is_none() => {
-            return Column::Set(set_of(pool));
+            return Column::Set(set_of(pool, sticks));
         }
         Outcome::Answer(pool) => DeferredKind::Addresses(Rotating::of(pool)),
         Outcome::Records(pool) => DeferredKind::Records(Rotating::of(pool)),
@@ -95,7 +128,7 @@ pub fn column(decision: &Decision, rtype: RecordType) -> Column {
         Outcome::Refused => DeferredKind::Refused,
         Outcome::NotOurs => DeferredKind::NotOurs,
     };
-    Column::Deferred(Arc::new(Deferred { kind, ttl: decision.ttl }))
+    Column::Deferred(Arc::new(Deferred { kind, ttl: decision.ttl, sticks: sticks.clone() }))
 }
 
 /// The set that stands for an answer of the workers alone: it claims more addresses than anybody writes, so the program
@@ -133,7 +166,7 @@ pub fn addresses(set: &AnswerSet, is_aaaa: bool) -> Vec<IpAddr> {
         .collect()
 }
 
-fn set_of(pool: &Pool) -> Box<AnswerSet> {
+fn set_of(pool: &Pool, sticks: &Sticks) -> Box<AnswerSet> {
     let mut set = Box::new(AnswerSet::zeroed());
     let rotate = &pool.rotate[..pool.rotate.len().min(MAX_POOL)];
     let extras = match pool.give {
@@ -148,6 +181,9 @@ fn set_of(pool: &Pool) -> Box<AnswerSet> {
                 set.addresses[i * 4..i * 4 + 4].copy_from_slice(&words);
             }
         }
+    }
+    for (to, member) in set.choices.iter_mut().zip(rotate) {
+        *to = sticks.choice(member.service);
     }
     set.rotate = rotate.len() as u8;
     set.total = (rotate.len() + extras.len()) as u8;
@@ -231,7 +267,7 @@ mod tests {
     fn a_set_gives_what_the_pool_says() {
         let pool = |give| Pool { rotate: members(&[1, 1]), extras: members(&[1]), give, pick: Pick::Turn };
         let give = |give| {
-            let set = set_of(&pool(give));
+            let set = set_of(&pool(give), &Sticks::default());
             (set.rotate, set.total, set.give, set.flags)
         };
         assert_eq!(give(Give::One), (2, 2, 1, 0));

@@ -3,6 +3,7 @@
 //! | file | from | to |
 //! |---|---|---|
 //! | [`class`] | policies and locations | the partition of client addresses |
+//! | [`session`] | virtual servers that keep sessions | rules of sessions |
 //! | [`number`] | owners and classes | numbers of reference words |
 //! | [`soa`] | zones | starts of authority in pieces |
 //! | [`name`] | domains | entries of the name table |
@@ -12,6 +13,7 @@ pub mod answer;
 pub mod class;
 pub mod name;
 pub mod number;
+pub mod session;
 pub mod soa;
 
 use std::{
@@ -19,14 +21,15 @@ use std::{
     sync::Arc,
 };
 
-use answer::{Column, Deferred, column, placeholder};
+use answer::{Column, Deferred, Sticks, column, placeholder};
 use class::{ClassError, Classes};
 use name::{Names, StaticTypes};
 use number::{NumberError, Numbering};
 use responder_common::layout;
+use session::{Keeping, SessionError};
 
 use crate::{
-    decide::{OwnerId, Owners, Snapshot, decide_without_steps},
+    decide::{OwnerId, Owners, Question, Snapshot, answer_without_steps, session::hold},
     model::{DnsName, Model, RecordType},
 };
 
@@ -36,6 +39,9 @@ pub enum CompileError {
     /// Too many client classes.
     #[error(transparent)]
     Classes(#[from] ClassError),
+    /// Too many services for sessions.
+    #[error(transparent)]
+    Sessions(#[from] SessionError),
     /// Too many answers.
     #[error(transparent)]
     Numbers(#[from] NumberError),
@@ -50,6 +56,8 @@ pub struct Compiled {
     pub owners: Owners,
     /// The partition of clients.
     pub classes: Arc<Classes>,
+    /// How each owner keeps sessions; None: it keeps none.
+    pub keeping: Vec<Option<Keeping>>,
     /// Which words belong to whom.
     pub numbering: Numbering,
     /// All names.
@@ -62,7 +70,7 @@ pub struct Compiled {
     pub fingerprint: u64,
 }
 
-/// What stands in the table for each column of one owner and type; None while undecided.
+/// What stands in the table for each answer of one owner and type ([`number::Side::number`]); None while undecided.
 pub type Columns = Vec<Option<Box<layout::AnswerSet>>>;
 
 /// The answers of one owner and type.
@@ -88,36 +96,46 @@ impl Compiled {
     ) -> Result<Self, CompileError> {
         let owners = Owners::of(&model);
         let classes = Classes::of(&model)?;
-        let numbering = Numbering::of(&model, &owners, &classes)?;
+        let keeping = session::rules(&model, &owners)?;
+        let numbering = Numbering::of(&model, &owners, &classes, &keeping)?;
         let (names, complete) = Names::of(&model, &owners, &numbering, static_types, existing);
         let mut soas = vec![soa::own_apex(true), soa::own_apex(false)];
         for (i, zone) in model.zones.iter().enumerate() {
             soas.push(soa::soa(&zone.apex, &soa_of(i).unwrap_or_else(|| zone.soa.clone())));
         }
-        let fingerprint = fingerprint(&model, &owners, &classes, &numbering, &soas);
-        Ok(Self { model, owners, classes: Arc::new(classes), numbering, names, complete, soas, fingerprint })
+        let fingerprint = fingerprint(&model, &owners, &classes, &keeping, &numbering, &soas);
+        let classes = Arc::new(classes);
+        Ok(Self { model, owners, classes, keeping, numbering, names, complete, soas, fingerprint })
     }
 
     /// Decides all columns of one owner and type, each decision once.
     pub fn columns(&self, snapshot: &Snapshot, owner: OwnerId, rtype: RecordType) -> Side {
         let mut out = Side::default();
         let Some(side) = self.numbering.side(owner, rtype) else { return out };
+        let keeping = self.keeping[owner.index()].as_ref();
+        let owner = self.owners.owner(owner);
         for class in 0..side.columns {
             let client = self.classes.client(&self.model, class as u16);
-            let owner = self.owners.owner(owner);
-            let decision = decide_without_steps(&self.model, snapshot, owner, rtype, &client);
-            let number = side.base + class;
-            let (set, deferred) = match column(&decision, rtype) {
-                Column::Undecided => {
-                    out.is_undecided = true;
-                    (None, None)
+            for choice in 0..=side.choices {
+                let session = choice.checked_sub(1).and_then(|at| keeping?.choices.get(at as usize).copied());
+                let question = Question { owner, rtype, client: &client, session };
+                let decision = answer_without_steps(&self.model, snapshot, &question);
+                let number = side.number(class, choice);
+                let (set, deferred) = match column(&decision, rtype, &Sticks::of(&decision, keeping)) {
+                    Column::Undecided => {
+                        out.is_undecided = true;
+                        (None, None)
+                    }
+                    Column::Set(mut set) => {
+                        set.hold = session.map_or(0, |session| hold(&self.model, snapshot, &question, session));
+                        (Some(set), None)
+                    }
+                    Column::Deferred(deferred) => (Some(placeholder(&deferred)), Some(deferred)),
+                };
+                out.deferred.extend(deferred.map(|deferred| (number, deferred)));
+                if rtype.is_address() {
+                    out.columns.push(set);
                 }
-                Column::Set(set) => (Some(set), None),
-                Column::Deferred(deferred) => (Some(placeholder(&deferred)), Some(deferred)),
-            };
-            out.deferred.extend(deferred.map(|deferred| (number, deferred)));
-            if rtype.is_address() {
-                out.columns.push(set);
             }
         }
         out
@@ -128,6 +146,7 @@ fn fingerprint(
     model: &Model,
     owners: &Owners,
     classes: &Classes,
+    keeping: &[Option<Keeping>],
     numbering: &Numbering,
     soas: &[layout::Soa],
 ) -> u64 {
@@ -136,8 +155,11 @@ fn fingerprint(
         model.vserver(owner.vserver).name.hash(&mut hasher);
         owner.backup_ip.hash(&mut hasher);
         for rtype in number::SIDES.into_iter().chain(number::WORKER_SIDES) {
-            numbering.side(OwnerId(i as u32), rtype).map(|side| (side.base, side.columns)).hash(&mut hasher);
+            numbering.side(OwnerId(i as u32), rtype).hash(&mut hasher);
         }
+    }
+    for keeping in keeping.iter().flatten() {
+        bytemuck::bytes_of(&*keeping.rule).hash(&mut hasher);
     }
     classes.v4.hash(&mut hasher);
     classes.v6.hash(&mut hasher);

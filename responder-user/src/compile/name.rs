@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use bytemuck::Zeroable;
 use responder_common::{
     layout::{
-        NAME_APEX, NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_OTHER_TYPES, NAME_ZONE_DATA, NameEntry,
-        REFERENCE_NONE, REFERENCE_WORKER,
+        NAME_APEX, NAME_OTHER_TYPES, NAME_ZONE_DATA, NameEntry, REFERENCE_NONE, REFERENCE_WORKER,
     },
     limits::FAST_NAME,
+    lookup::{A, AAAA},
 };
 
 use super::{
@@ -98,7 +98,10 @@ impl Names {
                     entry.references[at] = side.base;
                     entry.ttls[at] = served.ttl;
                     if side.columns > 1 {
-                        entry.flags |= [NAME_CLASSED_A, NAME_CLASSED_AAAA][at];
+                        entry.flags |= [A, AAAA][at].classed;
+                    }
+                    if side.rule != 0 {
+                        entry.more |= [A, AAAA][at].sessions;
                     }
                 }
             }

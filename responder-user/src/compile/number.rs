@@ -1,6 +1,9 @@
 //! Numbers of references: which words of the table belong to which owner, type and class.
 
-use super::class::{Classes, classed};
+use super::{
+    class::{Classes, classed},
+    session::Keeping,
+};
 use crate::{
     decide::{Owner, OwnerId, Owners},
     model::{Model, RecordType},
@@ -16,12 +19,38 @@ pub const WORKER_SIDES: [RecordType; 2] = [RecordType::Cname, RecordType::Naptr]
 pub const LIMIT: usize = 1 << 24;
 
 /// The words of one owner and type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Side {
     /// First word.
     pub base: u32,
-    /// Words: one, or one for every class.
+    /// Columns: one, or one for every class.
     pub columns: u32,
+    /// Slot of the rule of sessions, whose word is the first; 0: none are kept.
+    pub rule: u32,
+    /// Choices of the rule. Each column has one word without a session and one for each choice.
+    pub choices: u32,
+}
+
+impl Side {
+    /// Words in all.
+    pub fn words(self) -> u32 {
+        self.answers() + u32::from(self.rule != 0)
+    }
+
+    /// Words that lead to answers.
+    pub fn answers(self) -> u32 {
+        self.columns * (self.choices + 1)
+    }
+
+    /// The first word that leads to an answer.
+    pub fn first(self) -> u32 {
+        self.base + u32::from(self.rule != 0)
+    }
+
+    /// The word of a class and a choice; choice 0 is no session.
+    pub fn number(self, class: u32, choice: u32) -> u32 {
+        self.first() + class * (self.choices + 1) + choice
+    }
 }
 
 /// Which words belong to whom. A function of the configuration alone.
@@ -47,22 +76,37 @@ pub struct NumberError {
 }
 
 impl Numbering {
-    /// Numbers all owners.
-    pub fn of(model: &Model, owners: &Owners, classes: &Classes) -> Result<Self, NumberError> {
-        let mut next = 0;
-        let mut number = |types: [RecordType; 2]| -> Vec<[Option<(usize, usize)>; 2]> {
-            let side = |owner: &Owner, rtype: RecordType, next: &mut usize| {
+    /// Numbers all owners. `rules` has one place for each.
+    pub fn of(
+        model: &Model,
+        owners: &Owners,
+        classes: &Classes,
+        rules: &[Option<Keeping>],
+    ) -> Result<Self, NumberError> {
+        let mut next = 0_usize;
+        let mut number = |types: [RecordType; 2]| -> Vec<[Option<Side>; 2]> {
+            // Slot 0 is never used.
+            let mut slots = 1..;
+            let mut side = |owner: &Owner, rtype: RecordType, (rule, choices): (u32, u32)| {
                 if !model.vserver(owner.vserver).types.contains(&rtype) {
                     return None;
                 }
                 let columns = if classed(model, owner, rtype) { classes.count() } else { 1 };
-                *next += columns;
-                Some((*next - columns, columns))
+                // Counted beyond the limit, too, for the message.
+                let base = next.min(LIMIT) as u32;
+                next += columns * (choices as usize + 1) + usize::from(rule != 0);
+                Some(Side { base, columns: columns as u32, rule, choices })
             };
-            owners.list.iter().map(|owner| types.map(|rtype| side(owner, rtype, &mut next))).collect()
+            let all = owners.list.iter().zip(rules).map(|(owner, rule)| {
+                let kept = match rule {
+                    Some(keeping) => (slots.next().unwrap_or(0), keeping.choices.len() as u32),
+                    None => (0, 0),
+                };
+                types.map(|rtype| side(owner, rtype, kept))
+            });
+            all.collect()
         };
         let sides = number(SIDES);
-        let total = sides.iter().flatten().flatten().map(|(base, columns)| base + columns).max().unwrap_or(0);
         let worker_sides = number(WORKER_SIDES);
         if next > LIMIT {
             return Err(NumberError {
@@ -71,11 +115,7 @@ impl Numbering {
                 references: next,
             });
         }
-        let narrow = |(base, columns)| Side { base: base as u32, columns: columns as u32 };
-        let narrow = |sides: Vec<[Option<(usize, usize)>; 2]>| -> Vec<[Option<Side>; 2]> {
-            sides.into_iter().map(|both| both.map(|side| side.map(narrow))).collect()
-        };
-        Ok(Self { sides: narrow(sides), worker_sides: narrow(worker_sides), total: total as u32 })
+        Ok(Self { total: end(&sides), sides, worker_sides })
     }
 
     /// Words of the reference table.
@@ -85,8 +125,7 @@ impl Numbering {
 
     /// Numbers in all, those of the workers' types included.
     pub fn count(&self) -> u32 {
-        let all = self.sides.iter().chain(&self.worker_sides).flatten().flatten();
-        all.map(|side| side.base + side.columns).max().unwrap_or(0)
+        self.total.max(end(&self.worker_sides))
     }
 
     /// The words of an owner and type; None if it does not answer the type.
@@ -97,4 +136,14 @@ impl Numbering {
             (None, at) => self.worker_sides.get(owner.index())?[at?],
         }
     }
+
+    /// The words of rules in the reference table, each with its slot.
+    pub fn rule_words(&self) -> impl Iterator<Item = (u32, u32)> {
+        let all = self.sides.iter().flatten().flatten();
+        all.filter(|side| side.rule != 0).map(|side| (side.base, side.rule))
+    }
+}
+
+fn end(sides: &[[Option<Side>; 2]]) -> u32 {
+    sides.iter().flatten().flatten().map(|side| side.base + side.words()).max().unwrap_or(0)
 }

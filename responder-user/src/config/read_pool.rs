@@ -277,6 +277,7 @@ fn plain(r: &Reader<'_>) -> model::Vserver {
             .map_or(default.skip_persistency, |s| s.value),
         persistence: r.table("persistence").and_then(|table| persistence(&table)),
         spillover: r.table("spillover").and_then(|table| spillover(&table)),
+        backup_session_timeout: backup_session(r),
         dynamic_weight: r.get("dynamic_weight", &Word(&dynamic)).map_or(default.dynamic_weight, |w| w.value),
         hash_mask: (bits("hash_mask", 32), bits("hash_mask6", 128)),
         descending_order: r
@@ -294,6 +295,19 @@ fn plain(r: &Reader<'_>) -> model::Vserver {
 
 /// How long sessions live.
 const SESSION: Span = Span { min: Duration::from_mins(2), max: DAY };
+
+/// `vserver.backup_session_timeout`; 0s is off.
+fn backup_session(r: &Reader<'_>) -> Option<Duration> {
+    let typed = r.get("backup_session_timeout", &Span { min: Duration::ZERO, max: DAY })?;
+    if typed.value.is_zero() {
+        return None;
+    }
+    if typed.value < SESSION.min {
+        r.problem(typed.at, "backup_session_timeout", "is below the minimum of 2m; 0s turns it off");
+        return None;
+    }
+    Some(typed.value)
+}
 
 /// `vserver.persistence`
 fn persistence(r: &Reader<'_>) -> Option<Persistence> {

@@ -22,7 +22,7 @@ use super::{
     },
 };
 use crate::{
-    compile::answer::{Column, column},
+    compile::answer::{Column, Sticks, column},
     decide::{self, Outcome, Pick, Step},
     model::{DnsName, Domain, RecordType, ServiceId, Zone, zone::Soa},
 };
@@ -192,6 +192,7 @@ impl Asked<'_> {
             vserver: domain.vserver,
             backup_ip: std::sync::Arc::clone(&domain.backup_ip),
             names: decide::policy::name_bits(&model.name_tests, &domain.name).into(),
+            domain: None,
         };
         let decision = decide::decide(model, view.snapshot, &owner, rtype, self.client);
         for step in &decision.steps {
@@ -201,7 +202,7 @@ impl Asked<'_> {
         found.outcome = Some(outcome(&decision.outcome));
         found.records = records(&decision.outcome);
         found.view = decision.view.map(|v| model.views[v.index()].clone());
-        if let Column::Deferred(_) = column(&decision, rtype) {
+        if let Column::Deferred(_) = column(&decision, rtype, &Sticks::default()) {
             found.beside = Some(beside(&decision.outcome));
         }
         found.policy = decision.policy.map(|p| model.policies[p.index()].name.clone());

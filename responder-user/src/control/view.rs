@@ -79,7 +79,12 @@ impl View<'_> {
     pub(super) fn owner_of(&self, vserver: VserverId) -> Owner {
         let all = self.owners.list.iter().filter(|owner| owner.vserver == vserver);
         let named = all.min_by_key(|owner| owner.names.iter().map(|bits| bits.count_ones()).sum::<u32>());
-        named.cloned().unwrap_or_else(|| Owner { vserver, backup_ip: [].into(), names: [].into() })
+        named.cloned().unwrap_or_else(|| Owner {
+            vserver,
+            backup_ip: [].into(),
+            names: [].into(),
+            domain: None,
+        })
     }
 
     /// True if some interface answers in XDP.

@@ -23,6 +23,8 @@ pub struct Owner {
     pub backup_ip: Arc<[IpAddr]>,
     /// Which name tests of the model its names pass; see [`policy::name_bits`].
     pub names: Arc<[u64]>,
+    /// The one domain that it answers for, by its index, where sessions are kept for each domain.
+    pub domain: Option<u32>,
 }
 
 /// Codes that response policies see.
@@ -149,7 +151,9 @@ impl Case<'_> {
         let session = self.question.session?;
         let at = links.iter().position(|link| *link == session.link).filter(|at| *at > 0)?;
         let keeps = |link: &VserverId| {
-            self.facts.model.vserver(*link).spillover.as_ref().is_some_and(|spillover| spillover.persistence)
+            let vserver = self.facts.model.vserver(*link);
+            vserver.spillover.as_ref().is_some_and(|spillover| spillover.persistence)
+                || (*link == links[0] && vserver.backup_session_timeout.is_some())
         };
         if !links[..at].iter().any(keeps)
             || !self.facts.model.vserver(session.link).types.contains(&self.facts.rtype)

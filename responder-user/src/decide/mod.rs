@@ -156,6 +156,11 @@ pub fn decide_without_steps(
     rtype: RecordType,
     client: &Client<'_>,
 ) -> Decision {
-    let question = Question { owner, rtype, client, session: None };
-    chain::decide(Facts { model, snapshot, rtype }, &question, &mut reason::Trace::silent())
+    answer_without_steps(model, snapshot, &Question { owner, rtype, client, session: None })
+}
+
+/// Likewise, for a client that may have a session.
+pub fn answer_without_steps(model: &Model, snapshot: &Snapshot, question: &Question<'_>) -> Decision {
+    let facts = Facts { model, snapshot, rtype: question.rtype };
+    chain::decide(facts, question, &mut reason::Trace::silent())
 }

@@ -59,25 +59,34 @@ impl Owners {
         };
         let none: Arc<[u64]> = Arc::from([]);
         let bits_of = |i: usize| bits.get(i).unwrap_or(&none);
+        // Sessions with a backup are kept for each domain: each has an owner of its own.
+        let own = |i: usize, domain: &Domain| {
+            model.vserver(domain.vserver).backup_session_timeout.map(|_| i as u32)
+        };
+        let key = |i: usize, domain: &Domain| -> Key<'_> {
+            (domain.vserver, &*model.domains[i].backup_ip, &**bits_of(i), own(i, domain))
+        };
         let mut ids: BTreeMap<Key<'_>, OwnerId> = BTreeMap::new();
         // Lists are shared: most domains are told apart from the one before by two words alone.
         let mut last: Option<(&Domain, &Arc<[u64]>)> = None;
         for (i, domain) in model.domains.iter().enumerate() {
-            if !last.is_some_and(|(before, names)| same_owner(before, domain) && names == bits_of(i)) {
-                ids.entry((domain.vserver, &*domain.backup_ip, &**bits_of(i))).or_insert(OwnerId(0));
+            let is_own = model.vserver(domain.vserver).backup_session_timeout.is_some();
+            if is_own || !last.is_some_and(|(before, names)| same_owner(before, domain) && names == bits_of(i)) {
+                ids.entry(key(i, domain)).or_insert(OwnerId(0));
             }
             last = Some((domain, bits_of(i)));
         }
         let mut list = Vec::with_capacity(ids.len());
-        for (i, ((vserver, backup_ip, names), id)) in ids.iter_mut().enumerate() {
+        for (i, ((vserver, backup_ip, names, domain), id)) in ids.iter_mut().enumerate() {
             *id = OwnerId(i as u32);
             list.push(Owner {
                 vserver: *vserver,
                 backup_ip: Arc::from(*backup_ip),
                 names: Arc::from(*names),
+                domain: *domain,
             });
         }
-        let of = |(i, d): (usize, &Domain)| ids[&(d.vserver, &*d.backup_ip, &**bits_of(i))];
+        let of = |(i, d): (usize, &Domain)| ids[&key(i, d)];
         let of_domain = model.domains.iter().enumerate().map(of).collect();
         let dependents = Dependents::of(model);
         let (by_vserver, by_service) = reverse(model, &list, &dependents);
@@ -127,7 +136,7 @@ fn same_owner(a: &Domain, b: &Domain) -> bool {
 }
 
 /// What tells owners apart.
-type Key<'m> = (VserverId, &'m [IpAddr], &'m [u64]);
+type Key<'m> = (VserverId, &'m [IpAddr], &'m [u64], Option<u32>);
 
 /// Whose state depends on whose: a service that stands for a virtual server takes the states of it and of its backups.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -84,6 +84,8 @@ pub struct Memory {
     pub latched: bool,
     /// It is over its spillover threshold.
     pub spilled: bool,
+    /// When it last came below it, CLOCK_MONOTONIC in nanoseconds; 0: never.
+    pub spill_ended: u64,
 }
 
 impl Default for VserverState {

@@ -35,6 +35,8 @@ pub struct Vserver {
     pub persistence: Option<Persistence>,
     /// Spillover to the backup.
     pub spillover: Option<Spillover>,
+    /// backupSessionTimeout: a client of a backup stays there for so long, for each domain; 2 minutes to 24 hours.
+    pub backup_session_timeout: Option<Duration>,
     /// What multiplies the configured weights (spec/netscaler.md 3.3).
     pub dynamic_weight: DynamicWeight,
     /// netmask and v6netmasklen of `source-ip-hash`, in bits.
@@ -70,6 +72,7 @@ impl Default for Vserver {
             skip_persistency: SkipPersistency::None,
             persistence: None,
             spillover: None,
+            backup_session_timeout: None,
             dynamic_weight: DynamicWeight::Disabled,
             hash_mask: (32, 128),
             descending_order: false,

@@ -32,6 +32,7 @@ use super::{
     offload,
     pin::{Pins, SHARED_MAPS, WORLD_MAPS, pins_of, remove_file},
     region::Region,
+    sessions::Sessions,
     table::{Memory, Sizes},
 };
 use crate::{compile::class::Classes, model::settings::XdpMode, publish::world::World};
@@ -127,7 +128,9 @@ impl Program {
                 .map_max_entries("CLASS6", classes.v6.len().max(1) as u32)
                 .map_max_entries("SCOPE4", sizes.scope4)
                 .map_max_entries("SCOPE4_SPLIT", sizes.scope4_split)
-                .map_max_entries("SCOPE6", sizes.scope6(classes));
+                .map_max_entries("SCOPE6", sizes.scope6(classes))
+                .map_max_entries("RULES", sizes.rules)
+                .map_max_entries("SESSIONS", sizes.sessions);
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| PublishError::Program(chain(&e)))?;
         let log = EbpfLogger::init(&mut ebpf).ok();
@@ -230,8 +233,18 @@ impl Program {
             class4_split: region(&self.ebpf, "CLASS4_SPLIT")?,
             scope4: region(&self.ebpf, "SCOPE4")?,
             scope4_split: region(&self.ebpf, "SCOPE4_SPLIT")?,
+            rules: region(&self.ebpf, "RULES")?,
+            sessions: Arc::new(self.sessions()?),
             limits: Arc::new(region(&self.ebpf, "LIMITS")?),
         })
+    }
+
+    /// The kernel's table of sessions.
+    fn sessions(&self) -> Result<Sessions, PublishError> {
+        match self.ebpf.map("SESSIONS") {
+            Some(Map::LruHashMap(data)) => Sessions::of_map(data),
+            _ => Err(PublishError::Program("map SESSIONS is no hash of the object".to_owned())),
+        }
     }
 
     /// Counters summed over all CPUs, by slot.

@@ -12,6 +12,7 @@ use super::{
     PublishError, attach, interface,
     pin::{Held, Pins, pins_of},
     region::Region,
+    sessions::Sessions,
     world,
 };
 use crate::model::Settings;
@@ -60,11 +61,19 @@ impl Leftover {
 
 /// The control words of the world that answers now.
 pub fn control(pins: &Pins) -> Option<Region<Control>> {
+    Region::of_map("CONTROL", &map(pins, "CONTROL")?).ok()
+}
+
+/// The sessions of the world that answers now.
+pub fn sessions(pins: &Pins) -> Option<Sessions> {
+    Sessions::of_map(&map(pins, "SESSIONS")?).ok()
+}
+
+fn map(pins: &Pins, name: &str) -> Option<MapData> {
     if !pins.is_of_this_layout() {
         return None;
     }
-    let map = MapData::from_pin(pins.map(attach::live_world(pins)?, "CONTROL")).ok()?;
-    Region::of_map("CONTROL", &map).ok()
+    MapData::from_pin(pins.map(attach::live_world(pins)?, name)).ok()
 }
 
 /// Err if a program that nobody is in charge of answers for an address of these settings: it would give the answers of

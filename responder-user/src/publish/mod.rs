@@ -1,7 +1,7 @@
 //! The one writer of the maps.
 //!
 //! ```text
-//! region (memory) -> table (slots, words) -> grace (who may still read) -> world (one numbering, whole)
+//! region (memory), sessions -> table (slots, words) -> grace (who may still read) -> world (one numbering, whole)
 //!                                                                            |
 //! netlink, interface, offload, pin, attach, leftover, follow (kernel objects) -> writer
 //! ```
@@ -20,6 +20,7 @@ pub mod offload;
 pub mod pin;
 pub mod region;
 pub mod secrets;
+pub mod sessions;
 pub mod table;
 pub mod watch;
 pub mod world;

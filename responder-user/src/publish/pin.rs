@@ -21,7 +21,7 @@ use responder_common::layout::LAYOUT_VERSION;
 use super::PublishError;
 
 /// Maps of a world.
-pub const WORLD_MAPS: [&str; 17] = [
+pub const WORLD_MAPS: [&str; 19] = [
     "CONTROL",
     "BUCKETS",
     "NAMES",
@@ -35,6 +35,8 @@ pub const WORLD_MAPS: [&str; 17] = [
     "SCOPE4",
     "SCOPE4_SPLIT",
     "SCOPE6",
+    "RULES",
+    "SESSIONS",
     "TURNS",
     "LIMITS",
     "ALLOWED",

@@ -18,14 +18,19 @@ use responder_common::{
     limits::FAST_NAME_WORDS,
     lookup::{fingerprint, places},
     name::{FoldedName, HashKey},
+    session::Rule,
 };
 
 use super::{
     PublishError,
     grace::{Reclaimer, Retired},
     region::Region,
+    sessions::Sessions,
 };
 use crate::compile::class::Classes;
+
+/// Sessions that are kept at once: 40 MiB. The one that was not used for longest goes first.
+pub const SESSIONS: u32 = 1 << 18;
 
 /// How large the maps of a world are, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +53,10 @@ pub struct Sizes {
     pub scope4: u32,
     /// Elements of the scopes of split /24s.
     pub scope4_split: u32,
+    /// Slots of RULES; slot 0 is never used.
+    pub rules: u32,
+    /// Elements of SESSIONS; 1 where no sessions are kept.
+    pub sessions: u32,
 }
 
 impl Sizes {
@@ -60,6 +69,7 @@ impl Sizes {
         classes: usize,
         splits: usize,
         has_scopes: bool,
+        rules: usize,
     ) -> Self {
         let spare = |n: usize| n + n / 4 + 64;
         // Half full at most: then a bucket and its three neighbours overflow for one name in many millions.
@@ -74,6 +84,8 @@ impl Sizes {
             class4_split: (splits as u32 * class::SPLIT_ELEMENTS).max(1),
             scope4: if has_scopes && classes > 1 { class::SCOPE_ELEMENTS } else { 1 },
             scope4_split: if has_scopes { (splits as u32 * class::SPLIT_SCOPE_ELEMENTS).max(1) } else { 1 },
+            rules: rules as u32 + 1,
+            sessions: if rules > 0 { SESSIONS } else { 1 },
         }
     }
 }
@@ -114,6 +126,10 @@ pub struct Memory {
     pub scope4: Region<u64>,
     /// ECS scopes of split /24s.
     pub scope4_split: Region<u64>,
+    /// How sessions are kept.
+    pub rules: Region<Rule>,
+    /// Sessions of clients. Not written here but by both lanes.
+    pub sessions: Arc<Sessions>,
     /// What client networks may still get. Not written here but by both lanes.
     pub limits: Arc<Region<limit::Line>>,
 }
@@ -133,6 +149,8 @@ impl Memory {
             class4_split: Region::plain("CLASS4_SPLIT", sizes.class4_split)?,
             scope4: Region::plain("SCOPE4", sizes.scope4)?,
             scope4_split: Region::plain("SCOPE4_SPLIT", sizes.scope4_split)?,
+            rules: Region::plain("RULES", sizes.rules)?,
+            sessions: Arc::new(Sessions::plain(sizes.sessions)),
             limits: Arc::new(Region::plain("LIMITS", LINES)?),
         })
     }
@@ -265,13 +283,14 @@ impl Table {
     }
 
     /// A table that somebody else wrote: the free lists are what no live word leads to. The caller has waited out the
-    /// readers of slots that the former writer had retired.
-    pub fn adopt(memory: Arc<Memory>, reclaimer: Reclaimer) -> Self {
+    /// readers of slots that the former writer had retired. `rules` are the words that lead to no answers, ascending.
+    pub fn adopt(memory: Arc<Memory>, reclaimer: Reclaimer, rules: &[u32]) -> Self {
         let mut table = Self::empty(memory, reclaimer);
         let used_names: Vec<u32> = table.live_names().map(|(_, slot)| slot).collect();
         table.names = Slots::around(table.memory.names.len(), used_names);
         let mut used_answers = Vec::new();
-        for index in 0..table.memory.references.len() {
+        let answers = 0..table.memory.references.len();
+        for index in answers.filter(|index| rules.binary_search(index).is_err()) {
             let word = table.reference(index);
             if word != 0 {
                 let slot = reference_slot(word);

@@ -19,16 +19,17 @@ use responder_common::{
     client::Client,
     cookie::Secrets,
     counters::Counter,
-    edns::Nsid,
+    edns::{Nsid, Options},
     layout::{
         AnswerSet, Class6Key, Control, Interface, LAYOUT_VERSION, Listen6, NAME_ZONE_DATA, NameEntry,
-        NameTail, SLOT_MASK, Soa, WAYS, reference_slot,
+        NameTail, SLOT_MASK, Soa, WAYS, reference, reference_slot,
     },
     limit,
     limits::{FAST_GIVE, FAST_NAME_WORDS, FAST_SOA_WORDS, MAX_INTERFACES, MAX_LISTEN},
-    lookup,
+    lookup::{self, Ask, Found},
     name::HashKey,
     parse,
+    session::{self, Key, Rule},
     switches::Switches,
 };
 
@@ -37,6 +38,7 @@ use super::{
     grace::Reclaimer,
     interface,
     region::Region,
+    sessions::{Looking, Sessions},
     table::{Memory, Sizes, Table},
 };
 use crate::{
@@ -83,6 +85,7 @@ pub fn sizes(compiled: &Compiled, grow: u32) -> Sizes {
         compiled.classes.count(),
         compiled.classes.splits(),
         compiled.model.vservers.iter().any(|vserver| vserver.ecs),
+        compiled.keeping.iter().flatten().count(),
     )
 }
 
@@ -125,6 +128,14 @@ impl World {
         for (slot, soa) in compiled.soas.iter().enumerate() {
             store_words(memory.soas.words(slot as u32).unwrap_or_default(), soa);
         }
+        for (i, keeping) in compiled.keeping.iter().flatten().enumerate() {
+            store_words(memory.rules.words(i as u32 + 1).unwrap_or_default(), &*keeping.rule);
+        }
+        for (word, slot) in compiled.numbering.rule_words() {
+            if let Some(word) = memory.references.word(word, 0) {
+                word.store(reference(slot, 0), Ordering::Relaxed);
+            }
+        }
         if compiled.classes.count() > 1 {
             fill_classes(&memory, &compiled.classes);
         }
@@ -153,7 +164,9 @@ impl World {
         {
             return None;
         }
-        let table = Table::adopt(memory, reclaimer);
+        let mut rules: Vec<u32> = compiled.numbering.rule_words().map(|(word, _)| word).collect();
+        rules.sort_unstable();
+        let table = Table::adopt(memory, reclaimer, &rules);
         Some(Self { table, classes: compiled.classes.clone(), generation: control.generation })
     }
 
@@ -221,7 +234,7 @@ impl World {
         let mut staged: HashMap<u64, Vec<u32>> = HashMap::new();
         for (column, set) in columns.iter().enumerate() {
             let Some(set) = set else { continue };
-            let index = side.base + column as u32;
+            let index = side.first() + column as u32;
             if self.table.answer(index).is_some_and(|current| says_same(current, set)) {
                 continue;
             }
@@ -324,6 +337,11 @@ impl World {
     pub fn buckets(&self) -> (Arc<Region<limit::Line>>, HashKey) {
         let memory = self.table.memory();
         (memory.limits.clone(), memory.control_copy().key())
+    }
+
+    /// The sessions of clients, which program and workers share.
+    pub fn sessions(&self) -> Arc<Sessions> {
+        self.table.memory().sessions.clone()
     }
 
     /// Rows of several words: the word that marks a row as used is cleared first and stored last. `key_offset` counts
@@ -506,6 +524,11 @@ pub fn set_reader(index: usize) {
     READER.set(index);
 }
 
+/// The number of this thread: see [`set_reader`].
+pub(super) fn reader_index() -> usize {
+    READER.get()
+}
+
 /// A world as seen by somebody who only looks: rotation stands still.
 pub struct Aside<'w>(&'w Reader);
 
@@ -600,6 +623,18 @@ impl lookup::World for Aside<'_> {
 
     fn now(&self) -> u32 {
         self.0.now()
+    }
+
+    fn rule(&self, slot: u32) -> Option<&Rule> {
+        self.0.rule(slot)
+    }
+
+    fn session(&self, ask: &Ask, class: u32, options: &Options) -> Result<Found, Counter> {
+        session::choose(self, &Looking(&self.0.memory.sessions), ask, class, options)
+    }
+
+    fn peek_session(&self, rule: u32, key: &Key) -> u32 {
+        self.0.peek_session(rule, key)
     }
 
     fn turn(&self, _index: u32, _places: u32) -> Option<u32> {
@@ -721,6 +756,24 @@ impl lookup::World for Reader {
         // The clock of the kernel program: cheap, and a few milliseconds behind.
         let now = clock(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
         (now.wrapping_add(offset) / 1_000_000_000) as u32
+    }
+
+    fn rule(&self, slot: u32) -> Option<&Rule> {
+        self.memory.rules.get(slot)
+    }
+
+    fn session(&self, ask: &Ask, class: u32, options: &Options) -> Result<Found, Counter> {
+        session::choose(self, &*self.memory.sessions, ask, class, options)
+    }
+
+    fn peek_session(&self, rule: u32, key: &Key) -> u32 {
+        self.rule(rule).map_or(0, |rule| session::peek(&*self.memory.sessions, rule, key))
+    }
+
+    fn note_session(&self, rule: u32, key: &Key, choice: u8) {
+        if let Some(rule) = self.rule(rule) {
+            session::note(&*self.memory.sessions, rule, key, choice);
+        }
     }
 
     fn turn(&self, index: u32, places: u32) -> Option<u32> {

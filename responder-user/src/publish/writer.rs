@@ -15,6 +15,7 @@ use super::{
     pin::{Held, Pins, remove_file},
     region::Region,
     secrets,
+    sessions::Sessions,
     table::Memory,
     world::{self, Reader, Surroundings, World, sizes},
 };
@@ -56,14 +57,33 @@ pub struct Writer {
     pub(super) watched: (bool, bool),
     attached: Vec<Attached>,
     workers_done: WorkersDone,
-    /// Control words of a former daemon's world with other numbers, which answers until ours is attached.
-    old: Option<Region<Control>>,
+    /// A former daemon's world with other numbers, which answers until ours is attached.
+    old: Option<Before>,
     /// The world answers somewhere, so its pins are of use to the next daemon.
     is_in_force: bool,
     /// What a former daemon pinned and this one has no use for; it answers until the workers have answers.
     leftover: Leftover,
     /// The pins have one writer. Goes last.
     held: Option<Held>,
+}
+
+/// What goes on in a world that answers until ours does.
+struct Before {
+    control: Region<Control>,
+    sessions: Option<Sessions>,
+}
+
+impl Before {
+    fn at(pins: &Pins) -> Option<Self> {
+        Some(Self { control: leftover::control(pins)?, sessions: leftover::sessions(pins) })
+    }
+
+    /// Its sessions go on in this world.
+    fn hand_over(&self, world: &World) {
+        if let Some(sessions) = &self.sessions {
+            world.sessions().take_over(sessions);
+        }
+    }
 }
 
 /// A world that is filled but not in force yet.
@@ -94,9 +114,12 @@ impl Writer {
         if let Some((lane, start)) = adopt(pins, compiled, settings, &workers_done)? {
             return Ok((Self::new(lane, workers_done, None, true, Leftover::default(), Some(held)), start));
         }
-        let old = leftover::control(pins);
+        let old = Before::at(pins);
         match fresh(Some(pins), settings, compiled, &workers_done, 0) {
             Ok(lane) => {
+                if let Some(old) = &old {
+                    old.hand_over(&lane.world);
+                }
                 let writer = Self::new(lane, workers_done, old, false, Leftover::default(), Some(held));
                 Ok((writer, Start::Fresh))
             }
@@ -123,7 +146,7 @@ impl Writer {
     fn new(
         lane: Lane,
         workers_done: WorkersDone,
-        old: Option<Region<Control>>,
+        old: Option<Before>,
         is_in_force: bool,
         leftover: Leftover,
         held: Option<Held>,
@@ -163,7 +186,7 @@ impl Writer {
     pub fn beat(&mut self) {
         self.lane.world.beat();
         if let Some(old) = &self.old {
-            world::beat_old(old);
+            world::beat_old(&old.control);
         }
         self.leftover.beat();
     }
@@ -244,7 +267,10 @@ impl Writer {
             }
         }
         program.remove_other_pins(pins)?;
-        self.old = None;
+        // Those that began while ours was attached here and the old one still answered there.
+        if let Some(old) = self.old.take() {
+            old.hand_over(&self.lane.world);
+        }
         self.attached = attached;
         Ok(())
     }
@@ -282,7 +308,11 @@ impl Writer {
     pub fn flip(&mut self, next: Next, before: &Settings, settings: &Settings) -> Result<(), PublishError> {
         let old = std::mem::replace(&mut self.lane, next.0);
         self.lane.world.watch(self.watched.0, self.watched.1);
+        let (before_it, now) = (old.world.sessions(), self.lane.world.sessions());
+        now.take_over(&before_it);
         let result = self.attach(settings);
+        // Those that began meanwhile.
+        now.take_over(&before_it);
         if result.is_err() {
             let new = std::mem::replace(&mut self.lane, old);
             // Links that have the new program already go back.
@@ -309,9 +339,10 @@ impl Writer {
     /// [`Writer::attach`].
     pub fn exchange(&mut self, next: Next) {
         if self.is_in_force {
-            self.old = self.pins().and_then(leftover::control);
+            self.old = self.pins().and_then(Before::at);
         }
         let waited = std::mem::replace(&mut self.lane, next.0);
+        self.lane.world.sessions().take_over(&waited.world.sessions());
         self.lane.world.watch(self.watched.0, self.watched.1);
         if !self.is_in_force {
             self.discard(&waited);

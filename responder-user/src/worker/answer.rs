@@ -13,13 +13,14 @@ use responder_common::{
     client::Client,
     counters::Counter,
     edns::{Edns, Options},
-    layout::{NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_ZONE_DATA, NameEntry},
+    layout::{NAME_ZONE_DATA, NameEntry, reference_slot},
     limits::{FAST_NAME, FAST_NAME_WORDS, MAX_NAME_WORDS, MAX_POOL, SOA_WORDS},
-    lookup::{self, World},
+    lookup::{self, Ask, World},
     name::FoldedName,
     parse::{self, Query},
     reply,
     select::Answer,
+    session::Key,
     switches::Switches,
     wire::{rcode, rtype},
 };
@@ -267,8 +268,8 @@ fn answer<W: World>(
             Err(Counter::PassOtherType) => {
                 let records = names.beside.records.get(octets(&query.name));
                 if let Some(place) = records.and_then(|records| place_of(records, entry, query.qtype)) {
-                    let number = number_of(world, entry, place.side, client, query.edns, &mut query.options)?;
-                    let found = Found { known, number, ttl: place.ttl };
+                    let at = number_of(world, entry, place.side, client, query.edns, &mut query.options)?;
+                    let found = Found { known, at, ttl: place.ttl };
                     return walk::deferred(
                         message,
                         query,
@@ -282,11 +283,12 @@ fn answer<W: World>(
             }
             // The set stands for an answer that it cannot hold.
             Err(Counter::PassLarge) => {
-                let (number, ttl) =
-                    reference_of(world, entry, query.qtype, client, query.edns, &mut query.options)?;
-                let found = Found { known, number, ttl };
+                let (at, ttl) =
+                    reference_of(world, entry, query.qtype, client, query.edns, &query.options)?;
+                let found = Found { known, at, ttl };
                 return walk::deferred(message, query, client, world, names, found, &mut out[..room(query)]);
             }
+            Err(Counter::DropDecision) => return Ok(Outcome::Dropped),
             // RFC 7871 7.1.2.
             Err(Counter::PassSubnet) => return Err(rcode::FORMERR),
             // Undecided, or a fault of the writer: never a guess.
@@ -313,7 +315,7 @@ fn answer<W: World>(
 pub(super) struct Found<'a> {
     pub known: Known<'a>,
     /// Its place.
-    pub number: u32,
+    pub at: Numbered,
     /// TTL of the domain.
     pub ttl: u32,
 }
@@ -329,7 +331,16 @@ pub(super) fn place_of(records: &RecordNames, entry: &NameEntry, qtype: u16) -> 
     }
 }
 
-/// The number of an answer for a client.
+/// Where an answer beside the table stands, and whose session goes with it.
+#[derive(Clone, Copy)]
+pub(super) struct Numbered {
+    /// Its number.
+    pub number: u32,
+    /// The rule, and whose session it is; None: none are kept.
+    pub session: Option<(u32, Key)>,
+}
+
+/// The number of an answer that is in no table.
 pub(super) fn number_of<W: World>(
     world: &W,
     entry: &NameEntry,
@@ -337,12 +348,25 @@ pub(super) fn number_of<W: World>(
     client: Client,
     edns: Edns,
     options: &mut Options,
-) -> Result<u32, u16> {
-    if side.columns <= 1 {
-        return Ok(side.base);
+) -> Result<Numbered, u16> {
+    let ask = Ask {
+        index: side.base,
+        is_classed: side.columns > 1,
+        has_sessions: side.rule != 0,
+        flags: entry.flags,
+        has_subnet: edns.has_subnet() && options.source_len() != 0,
+        client,
+    };
+    let class = if ask.is_classed { lookup::class_of_ask(world, &ask, options) } else { Ok((0, 0)) };
+    let (class, scope) = class.map_err(|_| rcode::SERVFAIL)?;
+    options.set_scope(options.scope().max(scope));
+    if !ask.has_sessions {
+        return Ok(Numbered { number: side.number(class, 0), session: None });
     }
-    let class = lookup::class_of_query(world, entry, client, edns, options);
-    class.map(|class| side.base + class).map_err(|_| rcode::SERVFAIL)
+    let (key, scope) = Key::of(world.rule(side.rule).ok_or(rcode::SERVFAIL)?, &ask, options);
+    options.set_scope(options.scope().max(scope));
+    let choice = world.peek_session(side.rule, &key).min(side.choices);
+    Ok(Numbered { number: side.number(class, choice), session: Some((side.rule, key)) })
 }
 
 /// The number of the reference to an answer of addresses, and the TTL of the domain.
@@ -352,16 +376,22 @@ pub(super) fn reference_of<W: World>(
     qtype: u16,
     client: Client,
     edns: Edns,
-    options: &mut Options,
-) -> Result<(u32, u32), u16> {
-    let (at, classed) = match qtype {
-        rtype::A => (0, NAME_CLASSED_A),
-        rtype::AAAA => (1, NAME_CLASSED_AAAA),
+    options: &Options,
+) -> Result<(Numbered, u32), u16> {
+    let side = match qtype {
+        rtype::A => lookup::A,
+        rtype::AAAA => lookup::AAAA,
         _ => return Err(rcode::SERVFAIL),
     };
-    let columns = if entry.flags & classed == 0 { 1 } else { u32::MAX };
-    let side = Side { base: entry.references[at], columns };
-    Ok((number_of(world, entry, side, client, edns, options)?, entry.ttls[at]))
+    let ask = Ask::of(entry, &side, client, edns, options);
+    let found = world.special(&ask, options).map_err(|_| rcode::SERVFAIL)?;
+    let session = if ask.has_sessions {
+        let slot = world.reference(ask.index).map(reference_slot).ok_or(rcode::SERVFAIL)?;
+        Some((slot, Key::of(world.rule(slot).ok_or(rcode::SERVFAIL)?, &ask, options).0))
+    } else {
+        None
+    };
+    Ok((Numbered { number: found.number, session }, entry.ttls[side.at]))
 }
 
 /// The reply of the XDP program.

@@ -13,19 +13,23 @@ use bytemuck::Zeroable;
 use responder_common::{
     class::{self, DIRECT_ELEMENTS},
     cookie::Secrets,
+    counters::Counter,
+    edns::Options,
     layout::{
         AnswerSet, Bucket, Class6Key, Control, LAYOUT_VERSION, NAME_APEX, NEAR_WORDS, NameEntry, NameTail,
         REFERENCE_NONE, SLOT_MASK, Soa, reference,
     },
     limits::FAST_NAME_WORDS,
-    lookup::{self, World, fingerprint, places},
+    lookup::{self, Ask, Found, World, fingerprint, places},
     name::FoldedName,
+    session::{self, Rule},
 };
 
 use super::{Names, zone};
 use crate::{
     compile,
     model::{DnsName, zone::Soa as ModelSoa},
+    publish::sessions::Sessions,
 };
 
 /// Addresses of a set: all A or all AAAA, in network order.
@@ -37,7 +41,6 @@ pub enum Addresses<'a> {
 }
 
 /// [`World`] over vectors. Names are added before it is shared.
-#[derive(Debug)]
 pub struct MemoryWorld {
     control: Control,
     buckets: Vec<Bucket>,
@@ -50,6 +53,8 @@ pub struct MemoryWorld {
     split: HashMap<u32, u64>,
     classes6: HashMap<(u32, [u8; 16]), u32>,
     turns: Vec<AtomicU32>,
+    rules: Vec<Rule>,
+    sessions: Sessions,
     generation: AtomicU64,
     /// Secrets of cookies; None: no cookies.
     pub cookies: Option<Secrets>,
@@ -85,6 +90,8 @@ impl MemoryWorld {
             split: HashMap::new(),
             classes6: HashMap::new(),
             turns: Vec::new(),
+            rules: vec![Rule::zeroed()],
+            sessions: Sessions::plain(1024),
             generation: AtomicU64::new(1),
             cookies: None,
             now: 0,
@@ -275,6 +282,14 @@ impl World for MemoryWorld {
 
     fn now(&self) -> u32 {
         self.now
+    }
+
+    fn rule(&self, slot: u32) -> Option<&Rule> {
+        self.rules.get(slot as usize)
+    }
+
+    fn session(&self, ask: &Ask, class: u32, options: &Options) -> Result<Found, Counter> {
+        session::choose(self, &self.sessions, ask, class, options)
     }
 
     fn turn(&self, index: u32, places: u32) -> Option<u32> {

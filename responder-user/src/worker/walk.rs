@@ -24,7 +24,7 @@ use super::{
 use crate::{
     compile::answer::DeferredKind,
     decide::{Give, Record},
-    model::Naptr,
+    model::{Naptr, ServiceId},
 };
 
 /// Aliases of one reply. A loop ends here too; the asker sees it.
@@ -79,7 +79,7 @@ pub(super) fn deferred<W: World>(
     found: Found<'_>,
     out: &mut [u8],
 ) -> Result<Outcome, u16> {
-    let place = names.beside.table.get(found.number);
+    let place = names.beside.table.get(found.at.number);
     let Some(slot) = place.as_ref().and_then(|place| place.as_ref()) else { return Err(rcode::SERVFAIL) };
     match slot.deferred.kind {
         DeferredKind::Drop => return Ok(Outcome::Dropped),
@@ -92,7 +92,7 @@ pub(super) fn deferred<W: World>(
     let mut writer = Writer::new(message, query, nsid, out, limit).ok_or(rcode::SERVFAIL)?;
     let walk = Walk { world, names, qtype: query.qtype, client };
     let name = answer::octets(&query.name);
-    let step = walk.beside(name, found.known, slot, found.ttl, &mut writer)?;
+    let step = walk.beside(name, found.known, slot, &found, &mut writer)?;
     let code = walk.along(step, &mut writer)?;
     let (len, truncated) = writer.finish(code);
     Ok(Outcome::Reply { len, rcode: code, truncated, origin: Origin::Table })
@@ -143,15 +143,16 @@ impl<W: World> Walk<'_, W> {
         name: &[u8],
         known: Known<'_>,
         slot: &Slot,
-        ttl: u32,
+        found: &Found<'_>,
         writer: &mut Writer<'_>,
     ) -> Result<Step, u16> {
-        let ttl = slot.deferred.ttl.unwrap_or(ttl);
+        let ttl = slot.deferred.ttl.unwrap_or(found.ttl);
         match &slot.deferred.kind {
             DeferredKind::Drop | DeferredKind::Refused | DeferredKind::NotOurs => {}
             DeferredKind::Empty => return self.nothing(name, known, writer),
             DeferredKind::Addresses(rotating) => {
                 let given = rotating.given(address_of(self.client), slot.turn(self.names.beside.aside));
+                self.keep(slot, found, given.first().and_then(|member| member.service));
                 let optional = rotating.pool.give == Give::BestFirst;
                 let records = given.iter().map(|member| match member.address {
                     IpAddr::V4(a) => (rtype::A, a.octets().to_vec()),
@@ -161,6 +162,7 @@ impl<W: World> Walk<'_, W> {
             }
             DeferredKind::Records(rotating) => {
                 let given = rotating.given(address_of(self.client), slot.turn(self.names.beside.aside));
+                self.keep(slot, found, given.first().and_then(|member| member.service));
                 let alias = given.iter().find_map(|member| match &member.address {
                     Record::Cname(target) => Some(target),
                     Record::Naptr(_) => None,
@@ -181,6 +183,13 @@ impl<W: World> Walk<'_, W> {
             }
         }
         Ok(Step::Done(rcode::NOERROR))
+    }
+
+    /// The client has a session with the service that it is given, where the owner keeps sessions.
+    fn keep(&self, slot: &Slot, found: &Found<'_>, service: Option<ServiceId>) {
+        if let Some((rule, key)) = &found.at.session {
+            self.world.note_session(*rule, key, slot.deferred.sticks.choice(service));
+        }
     }
 
     /// NOERROR without records, with the SOA of the zone.
@@ -219,7 +228,7 @@ impl<W: World> Walk<'_, W> {
                 Err(Counter::PassOtherType) => {
                     let records = self.names.beside.records.get(target);
                     if let Some(place) = records.and_then(|r| answer::place_of(r, entry, self.qtype)) {
-                        let number = answer::number_of(
+                        let at = answer::number_of(
                             self.world,
                             entry,
                             place.side,
@@ -227,15 +236,17 @@ impl<W: World> Walk<'_, W> {
                             edns,
                             &mut options,
                         )?;
-                        return self.at(target, known, number, place.ttl, writer);
+                        return self.at(target, &Found { known, at, ttl: place.ttl }, writer);
                     }
                 }
                 Err(Counter::PassLarge) => {
                     let (world, qtype) = (self.world, self.qtype);
-                    let found = answer::reference_of(world, entry, qtype, self.client, edns, &mut options);
-                    let (number, ttl) = found?;
-                    return self.at(target, known, number, ttl, writer);
+                    let found = answer::reference_of(world, entry, qtype, self.client, edns, &options);
+                    let (at, ttl) = found?;
+                    return self.at(target, &Found { known, at, ttl }, writer);
                 }
+                // The asker will ask for the target by itself, and is not answered then.
+                Err(Counter::DropDecision) => return Ok(Step::Done(rcode::NOERROR)),
                 Err(_) => return Err(rcode::SERVFAIL),
             }
         }
@@ -243,20 +254,13 @@ impl<W: World> Walk<'_, W> {
     }
 
     /// An answer beside the table, by number.
-    fn at(
-        &self,
-        name: &[u8],
-        known: Known<'_>,
-        number: u32,
-        ttl: u32,
-        writer: &mut Writer<'_>,
-    ) -> Result<Step, u16> {
-        let place = self.names.beside.table.get(number);
+    fn at(&self, name: &[u8], found: &Found<'_>, writer: &mut Writer<'_>) -> Result<Step, u16> {
+        let place = self.names.beside.table.get(found.at.number);
         let slot = place.as_ref().and_then(|place| place.as_ref()).ok_or(rcode::SERVFAIL)?;
         if matches!(slot.deferred.kind, DeferredKind::NotOurs) {
             return self.step(name, Known::No, false, writer);
         }
-        self.beside(name, known, slot, ttl, writer)
+        self.beside(name, found.known, slot, found, writer)
     }
 
     /// One name in its zone. `is_first`: it is the name that was asked for.

@@ -163,7 +163,7 @@ pub fn eight_sites() -> Model {
 
 /// The first virtual server without backup addresses.
 pub fn owner() -> Owner {
-    Owner { vserver: VserverId(0), backup_ip: Arc::from([]), names: Arc::from([]) }
+    Owner { vserver: VserverId(0), backup_ip: Arc::from([]), names: Arc::from([]), domain: None }
 }
 
 pub fn ids(model: &Model, names: &[&str]) -> Vec<ServiceId> {

@@ -1,0 +1,165 @@
+//! Owners that keep sessions: their rules, and what each choice of a rule is to a decision (spec/netscaler.md 3.4, 4.3).
+//!
+//! Names are numbered by a hash that is the same in every world and on every node, so that sessions outlive reloads.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use bytemuck::Zeroable;
+use responder_common::session::{Choice, MAX_CHOICES, Rule};
+
+use crate::{
+    decide::{Owner, Owners, Session, chain::links},
+    model::{Model, ServiceId, VserverId},
+};
+
+/// A link that is none of the chain: of a session that another virtual server with the same persistenceId began.
+const ELSEWHERE: VserverId = VserverId(u32::MAX);
+
+/// A rule with the meaning of its choices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keeping {
+    /// For program and workers.
+    pub rule: Box<Rule>,
+    /// What each choice is, in the order of the rule.
+    pub choices: Vec<Session>,
+    /// What the rule's scope means.
+    pub scope: Scope,
+}
+
+/// Which sessions are the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Those of all virtual servers with this persistenceId.
+    Id(u16),
+    /// Those of this virtual server.
+    Vserver(String),
+    /// Those of this virtual server for this domain.
+    Domain(String, String),
+}
+
+/// More services in a chain than a session can tell apart.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "vserver {vserver:?}: keeps sessions, and its chain has {choices} services; at most {MAX_CHOICES} can be told apart"
+)]
+pub struct SessionError {
+    /// The virtual server of the owner.
+    pub vserver: String,
+    /// Services, counted once for every virtual server of the chain where that matters.
+    pub choices: usize,
+}
+
+impl Scope {
+    /// The number that stands in rules and keys.
+    pub fn number(&self) -> u64 {
+        match self {
+            // Names have the highest bit.
+            Self::Id(id) => u64::from(*id) + 1,
+            Self::Vserver(vserver) => number(vserver) | 1 << 63,
+            Self::Domain(vserver, domain) => number(&format!("{vserver}/{domain}")) | 1 << 63,
+        }
+    }
+}
+
+/// The number of a name, ASCII case not counted; never 0. FNV-1a with its bits mixed once more.
+pub fn number(name: &str) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for octet in name.bytes() {
+        hash = (hash ^ u64::from(octet.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 32)).wrapping_mul(0x9fb2_1c65_1e98_df25);
+    (hash ^ (hash >> 29)).max(1)
+}
+
+/// True if a virtual server keeps sessions of its clients.
+pub fn keeps(model: &Model, vserver: VserverId) -> bool {
+    let vserver = model.vserver(vserver);
+    vserver.persistence.is_some()
+        || vserver.backup_session_timeout.is_some()
+        || vserver.spillover.as_ref().is_some_and(|spillover| spillover.persistence)
+}
+
+/// The rules of all owners, by owner.
+pub fn rules(model: &Model, owners: &Owners) -> Result<Vec<Option<Keeping>>, SessionError> {
+    owners.list.iter().map(|owner| Keeping::of(model, owner)).collect()
+}
+
+impl Keeping {
+    /// The rule of an owner; None if it keeps no sessions.
+    pub fn of(model: &Model, owner: &Owner) -> Result<Option<Self>, SessionError> {
+        if !keeps(model, owner.vserver) {
+            return Ok(None);
+        }
+        let primary = model.vserver(owner.vserver);
+        let choices = choices(model, owner.vserver);
+        if choices.len() > MAX_CHOICES {
+            return Err(SessionError { vserver: primary.name.clone(), choices: choices.len() });
+        }
+        let spilled = primary.spillover.as_ref().filter(|s| s.persistence).map(|s| s.timeout);
+        let idle = [primary.persistence.map(|p| p.timeout), spilled, primary.backup_session_timeout];
+        let scope = scope(model, owner);
+        let mut rule = Box::new(Rule {
+            scope: scope.number(),
+            timeout: nanoseconds(idle.into_iter().flatten().max()),
+            backup_timeout: nanoseconds(primary.backup_session_timeout),
+            primary: number(&primary.name),
+            count: choices.len() as u32,
+            mask: primary.persistence.map_or(32, |p| p.mask),
+            mask6: primary.persistence.map_or(128, |p| p.mask6),
+            ..Rule::zeroed()
+        });
+        for (to, session) in rule.choices.iter_mut().zip(&choices) {
+            let link = if session.link == ELSEWHERE { 0 } else { number(&model.vserver(session.link).name) };
+            *to = Choice { service: number(&model.service(session.service).name), link };
+        }
+        Ok(Some(Self { rule, choices, scope }))
+    }
+
+    /// The choice that stands for a service that a virtual server gave; 0: none.
+    pub fn choice(&self, link: VserverId, service: ServiceId) -> u8 {
+        let of = |wanted: VserverId| {
+            self.choices.iter().position(|c| c.link == wanted && c.service == service).map(|at| at as u8 + 1)
+        };
+        of(link).or_else(|| of(ELSEWHERE)).unwrap_or(0)
+    }
+}
+
+fn nanoseconds(time: Option<Duration>) -> u64 {
+    time.map_or(0, |time| time.as_nanos() as u64)
+}
+
+fn scope(model: &Model, owner: &Owner) -> Scope {
+    let vserver = model.vserver(owner.vserver);
+    match (vserver.persistence.and_then(|p| p.id), owner.domain) {
+        (Some(id), _) => Scope::Id(id),
+        (None, Some(domain)) => {
+            Scope::Domain(vserver.name.clone(), model.domains[domain as usize].name.to_string())
+        }
+        (None, None) => Scope::Vserver(vserver.name.clone()),
+    }
+}
+
+/// Every session that makes a difference to the decisions of a virtual server.
+///
+/// Source-IP persistence looks at the service alone. Where clients stay on the side that took them, the virtual server
+/// counts as well.
+fn choices(model: &Model, vserver: VserverId) -> Vec<Session> {
+    let links = links(model, vserver);
+    let spills = |v: VserverId| model.vserver(v).spillover.as_ref().is_some_and(|s| s.persistence);
+    let is_sided =
+        model.vserver(vserver).backup_session_timeout.is_some() || links.iter().any(|link| spills(*link));
+    let services = |link: &VserverId| model.vserver(*link).services.iter().map(|bound| bound.service);
+    let mut out = Vec::new();
+    if model.vserver(vserver).persistence.is_some() {
+        let mut seen = BTreeSet::new();
+        let all = links.iter().flat_map(services).filter(|service| seen.insert(*service));
+        out.extend(all.map(|service| Session { link: ELSEWHERE, service }));
+    }
+    if is_sided {
+        // Who is at the primary comes back there anyway, unless it turns clients away.
+        let from = usize::from(!links.iter().any(|link| spills(*link)));
+        let sided = links[from..].iter();
+        out.extend(sided.flat_map(|link| services(link).map(|service| Session { link: *link, service })));
+    }
+    out
+}
