@@ -2,14 +2,17 @@
 //!
 //! Names are numbered by a hash that is the same in every world and on every node, so that sessions outlive reloads.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use bytemuck::Zeroable;
-use responder_common::session::{Choice, MAX_CHOICES, Rule};
+use responder_common::session::{Choice, Key, MAX_CHOICES, Rule, Session as Kept};
 
 use crate::{
-    decide::{Owner, Owners, Session, chain::links},
-    model::{Model, ServiceId, VserverId},
+    decide::{Owner, Owners, Session, Snapshot, chain::links, session::hold},
+    model::{Model, RecordType, ServiceId, VserverId},
 };
 
 /// A link that is none of the chain: of a session that another virtual server with the same persistenceId began.
@@ -162,4 +165,33 @@ fn choices(model: &Model, vserver: VserverId) -> Vec<Session> {
         out.extend(sided.flat_map(|link| services(link).map(|service| Session { link: *link, service })));
     }
     out
+}
+
+/// Until when sessions live that nobody uses: those of diverted clients wait for the end of spillover.
+#[derive(Clone, Debug, Default)]
+pub struct Holds(HashMap<u64, (u64, u64)>);
+
+impl Holds {
+    /// As it is now.
+    pub fn of(model: &Model, owners: &Owners, keeping: &[Option<Keeping>], snapshot: &Snapshot) -> Self {
+        let mut out: HashMap<u64, (u64, u64)> = HashMap::new();
+        for (owner, keeping) in owners.list.iter().zip(keeping) {
+            let Some(keeping) = keeping else { continue };
+            let Some(last) = links(model, owner.vserver).last().copied() else { continue };
+            let session = Session { link: last, service: ServiceId(0) };
+            let held = RecordType::ALL.into_iter().map(|rtype| hold(model, snapshot, owner, rtype, session));
+            let held = held.max().unwrap_or(0);
+            let entry = out.entry(keeping.rule.scope).or_insert((keeping.rule.primary, 0));
+            entry.1 = entry.1.max(held);
+        }
+        Self(out)
+    }
+
+    /// True if a session has not ended. `now` is CLOCK_MONOTONIC in nanoseconds.
+    pub fn lives(&self, key: &Key, session: &Kept, now: u64) -> bool {
+        let held = self.0.get(&key.scope).is_some_and(|(primary, until)| {
+            session.choice.link != 0 && session.choice.link != *primary && now < *until
+        });
+        now < session.until || held
+    }
 }

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use super::{
     Command, EventKind,
     capture::Wanted,
-    command::{ForceKind, ForceState, Question, ShowKind, SwitchKind},
+    command::{ForceKind, ForceState, Question, SessionAction, ShowKind, SwitchKind},
     render,
 };
 
@@ -120,6 +120,18 @@ pub enum Action {
         #[arg(required = true, value_name = "KEY=STATE")]
         states: Vec<String>,
     },
+    /// Sessions: clients that come back to the service that they were given
+    Session {
+        /// Show them, or end them
+        #[arg(value_enum)]
+        action: SessionAction,
+        /// Those of this vserver alone
+        #[arg(long, value_name = "NAME")]
+        vserver: Option<String>,
+        /// Of clients in this prefix alone
+        #[arg(long, value_name = "PREFIX", value_parser = prefix)]
+        client: Option<IpNet>,
+    },
     /// Read the configuration file again; a file with errors changes nothing
     Reload,
     /// Validate a configuration file; changes nothing
@@ -200,6 +212,7 @@ impl Action {
             Self::Force { kind, name, state } => Command::Force { kind, name, state },
             Self::Load { service, figures } => Command::Load { service, figures },
             Self::Report { service, states } => Command::Report { service, states },
+            Self::Session { action, vserver, client } => Command::Session { action, vserver, client },
             Self::Reload => Command::Reload,
             Self::Events { follow, kind, last } => {
                 let last = last.or((!follow).then_some(100));

@@ -82,6 +82,17 @@ pub enum Command {
         /// `name=value`; `name=` alone forgets the figure.
         figures: Vec<String>,
     },
+    /// Sessions of clients.
+    Session {
+        /// What is done with them.
+        action: SessionAction,
+        /// Those of this virtual server alone.
+        #[serde(default)]
+        vserver: Option<String>,
+        /// Those of clients in this prefix alone.
+        #[serde(default)]
+        client: Option<ipnet::IpNet>,
+    },
     /// States of what a service stands for.
     Report {
         /// Which service.
@@ -132,7 +143,7 @@ pub enum ShowKind {
     Policy,
     /// DNS actions.
     Action,
-    /// Persistence sessions (none in this version).
+    /// Sessions of clients.
     Session,
 }
 
@@ -164,6 +175,16 @@ pub enum SwitchKind {
     Service,
     /// A monitor: while disabled it is not run and counts for nothing.
     Monitor,
+}
+
+/// What is done with sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum SessionAction {
+    /// Shows them.
+    List,
+    /// Ends them: these clients are decided anew.
+    Clear,
 }
 
 /// What can be forced.

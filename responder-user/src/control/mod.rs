@@ -59,6 +59,7 @@ pub mod index;
 pub mod rate;
 pub mod render;
 pub mod server;
+pub mod session;
 pub mod show;
 pub mod target;
 pub mod told;

@@ -6,8 +6,11 @@
 
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
-use super::{Question, chain::links, snapshot::Snapshot};
-use crate::model::{Model, ServiceId, Vserver, VserverId};
+use super::{
+    chain::{Owner, links},
+    snapshot::Snapshot,
+};
+use crate::model::{Model, RecordType, ServiceId, Vserver, VserverId};
 
 /// What a client was given before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +81,12 @@ fn masked(client: IpAddr, mask: u8, mask6: u8) -> IpAddr {
 
 /// CLOCK_MONOTONIC in nanoseconds until which the session of a diverted client lives although it is not used: for as
 /// long as spillover lasts, and for its timeout afterwards (spec/netscaler.md 4.3; 9, row 27). 0: no longer than others.
-pub fn hold(model: &Model, snapshot: &Snapshot, question: &Question<'_>, session: Session) -> u64 {
-    let links = links(model, question.owner.vserver);
+pub fn hold(model: &Model, snapshot: &Snapshot, owner: &Owner, rtype: RecordType, session: Session) -> u64 {
+    let links = links(model, owner.vserver);
     let at = links.iter().position(|link| *link == session.link).unwrap_or(0);
     let of = |link: &VserverId| {
         let spillover = model.vserver(*link).spillover.as_ref().filter(|s| s.persistence)?;
-        let memory = snapshot.vserver(*link).memory(question.rtype);
+        let memory = snapshot.vserver(*link).memory(rtype);
         let ended = (memory.spill_ended != 0)
             .then(|| memory.spill_ended.saturating_add(spillover.timeout.as_nanos() as u64));
         if memory.spilled { Some(u64::MAX) } else { ended }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use responder_common::session::Store;
 use serde_json::{Map, json};
 
 use super::{Engine, start::snapshot};
@@ -92,6 +93,10 @@ impl Engine {
         }
         let model = self.plan.compiled.model.clone();
         let changes = memory::advance(&model, &mut self.snapshot, stirred.iter().copied());
+        let now = self.writer.world().sessions().now();
+        for change in changes.iter().filter(|change| matches!(change.kind, ChangeKind::SpillEnded(_))) {
+            self.snapshot.vservers[change.vserver.index()].memory[change.rtype as usize].spill_ended = now;
+        }
         for vserver in stirred {
             let name = &model.vserver(vserver).name;
             let state = self.snapshot.vserver(vserver);

@@ -9,7 +9,7 @@ use super::{Engine, start::forced};
 use crate::{
     control::{
         Command, Done, EventKind, Queries, Refusal, Request, View,
-        command::{ForceKind, ForceState, SwitchKind},
+        command::{ForceKind, ForceState, SessionAction, ShowKind, SwitchKind},
         explain::{self, Lanes},
         show,
         target::{self, Target},
@@ -42,6 +42,12 @@ impl Engine {
             Command::Latency { seconds } => self.latency(*seconds),
             Command::Capture(wanted) => self.capture(wanted),
             Command::CaptureEnd => Ok(self.end_capture()),
+            Command::Session { action, vserver, client } => {
+                self.sessions(*action, vserver.as_deref(), *client)
+            }
+            Command::Show { kind: ShowKind::Session, name } => {
+                self.sessions(SessionAction::List, name.as_deref(), None)
+            }
             Command::Show { kind, name } => self.viewed(|view| show::show(view, *kind, name.as_deref())),
             Command::Explain(question) => {
                 let served = self.served.load_full();

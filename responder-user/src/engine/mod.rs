@@ -15,6 +15,7 @@ mod follow;
 mod host;
 mod publish;
 mod reload;
+mod session;
 mod start;
 mod visibility;
 
@@ -50,6 +51,9 @@ const COALESCE: Duration = Duration::from_millis(10);
 
 /// So often the secrets of cookies are read, and made anew when their day is over.
 const SECRETS_EVERY: Duration = Duration::from_mins(1);
+
+/// So often sessions that have ended are removed.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 /// Signs of life, samples and a look at the interfaces.
 const TICK: Duration = Duration::from_secs(1);
@@ -197,6 +201,8 @@ pub struct Engine {
     started: Instant,
     /// When the secrets of cookies were read last.
     secrets_read: Instant,
+    /// When sessions were last looked through.
+    swept: Instant,
     is_ready: bool,
     is_attached: bool,
     watching: visibility::Watching,
@@ -258,6 +264,10 @@ impl Engine {
         if self.secrets_read.elapsed() >= SECRETS_EVERY {
             self.secrets_read = Instant::now();
             self.writer.follow_secrets(&self.plan.compiled.model.settings);
+        }
+        if self.swept.elapsed() >= SWEEP_EVERY {
+            self.swept = Instant::now();
+            self.sweep_sessions();
         }
         if let Some(program) = self.writer.program_mut() {
             program.flush_log();

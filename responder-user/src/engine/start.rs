@@ -242,6 +242,7 @@ impl Engine {
             latency: Latency::default(),
             started,
             secrets_read: started,
+            swept: started,
             is_ready: false,
             is_attached: false,
             watching,

@@ -9,6 +9,7 @@ use quick_cache::sync::Cache;
 use responder_common::session::{Key, Session, Store};
 
 use super::PublishError;
+use crate::compile::session::Holds;
 
 /// Writers of the kernel's table that do not wait for each other: one for each worker, up to so many.
 const WRITERS: usize = 16;
@@ -86,10 +87,10 @@ impl Sessions {
     }
 
     /// Removes what has ended.
-    pub fn sweep(&self) -> usize {
+    pub fn sweep(&self, holds: &Holds) -> usize {
         let now = self.now();
         let all = self.all();
-        self.remove(all.iter().filter(|(_, session)| now >= session.until).map(|(key, _)| key))
+        self.remove(all.iter().filter(|(key, session)| !holds.lives(key, session, now)).map(|(key, _)| key))
     }
 
     /// Puts in what another world has and this one has not.

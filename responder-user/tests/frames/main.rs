@@ -13,6 +13,7 @@
 //! | [`answers`] | what is answered |
 //! | [`clients`] | who gets which answer |
 //! | [`limits`] | who gets no answer, or a truncated one |
+//! | [`sessions`] | who gets the same answer again |
 //! | [`spaces`] | small spaces, exhausted |
 //! | [`watched`] | sampling, timing, counting |
 
@@ -33,6 +34,7 @@ mod link;
 mod options;
 mod question;
 mod row;
+mod sessions;
 mod spaces;
 mod watched;
 

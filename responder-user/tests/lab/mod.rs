@@ -131,8 +131,13 @@ impl Lab {
 
     /// Publishes all decisions.
     pub fn publish(&mut self, snapshot: &Snapshot, generation: u64) {
+        self.publish_of(0..self.compiled.owners.list.len() as u32, snapshot, generation);
+    }
+
+    /// Publishes the decisions of some owners.
+    pub fn publish_of(&mut self, owners: std::ops::Range<u32>, snapshot: &Snapshot, generation: u64) {
         let writer = self.writer.as_mut().expect("open");
-        for owner in 0..self.compiled.owners.list.len() as u32 {
+        for owner in owners {
             for rtype in responder_user::compile::number::SIDES {
                 let Some(side) = self.compiled.numbering.side(OwnerId(owner), rtype) else { continue };
                 let columns = self.compiled.columns(snapshot, OwnerId(owner), rtype);

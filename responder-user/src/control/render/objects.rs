@@ -78,6 +78,18 @@ const ACTION: &[Column] = &[
     ("POLICIES", |v| cell(&v["policies"])),
 ];
 
+const SESSION: &[Column] = &[
+    ("CLIENT", |v| cell(&v["client"])),
+    ("SERVICE", |v| cell(&v["service"])),
+    ("ID", |v| cell(&v["persistence_id"])),
+    ("VSERVER", |v| cell(&v["vserver"])),
+    ("DOMAIN", |v| cell(&v["domain"])),
+    ("GIVEN BY", |v| cell(&v["link"])),
+    ("KIND", |v| cell(&v["kind"])),
+    ("EXPIRES IN", |v| v["expires_in_seconds"].as_u64().map_or_else(|| "-".to_owned(), |s| format!("{s}s"))),
+    ("COOKIE REDIRECT", |v| cell(&v["cookie_redirect"])),
+];
+
 const NAME: &[Column] = &[("NAME", |v| cell(&v["name"]))];
 
 /// Of a service in a virtual server.
@@ -144,7 +156,8 @@ fn columns(kind: ShowKind) -> &'static [Column] {
         ShowKind::Location => LOCATION,
         ShowKind::Policy => POLICY,
         ShowKind::Action => ACTION,
-        ShowKind::Record | ShowKind::Scenario | ShowKind::Session => NAME,
+        ShowKind::Session => SESSION,
+        ShowKind::Record | ShowKind::Scenario => NAME,
     }
 }
 
@@ -159,11 +172,12 @@ pub fn columns_help() -> String {
         ShowKind::Location,
         ShowKind::Policy,
         ShowKind::Action,
+        ShowKind::Session,
     ] {
         let names: Vec<String> = columns(kind).iter().map(|(name, _)| name.to_lowercase()).collect();
         let _ = writeln!(out, "  {:9} {}", kind.name(), names.join(", "));
     }
-    out + "`-` stands for what is not set. Records, scenarios and sessions do not exist in this version."
+    out + "`-` stands for what is not set. Records and scenarios do not exist in this version."
 }
 
 /// A list or one object.

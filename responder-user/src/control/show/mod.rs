@@ -47,6 +47,7 @@ pub fn show(view: &View<'_>, kind: ShowKind, name: Option<&str>) -> Result<Value
             found.map(|i| action(view, i)).ok_or_else(refusal)
         }
         (ShowKind::Action, None) => list(kind, model.actions.len(), |i| action(view, i as usize)),
+        // Sessions are the engine's.
         (ShowKind::Record | ShowKind::Scenario | ShowKind::Session, None) => Ok(json!([])),
         (ShowKind::Record | ShowKind::Scenario | ShowKind::Session, Some(name)) => {
             Err(unknown(kind.name(), name, std::iter::empty()))
