@@ -1,10 +1,10 @@
 //! Where the kernel objects are pinned, so that they outlive the daemon.
 //!
 //! ```text
-//! <pin_path>/v3/<MAP>                counters and samples, shared by all worlds
-//! <pin_path>/v3/link-<interface>     removing this file takes the program off the interface
-//! <pin_path>/v3/world-<n>/<MAP>      the maps of one world
-//! <pin_path>/v3/world-<n>/program-*  the program over them, by the hash of the object that it came from
+//! <pin_path>/v4/<MAP>                counters and samples, shared by all worlds
+//! <pin_path>/v4/link-<interface>     removing this file takes the program off the interface
+//! <pin_path>/v4/world-<n>/<MAP>      the maps of one world
+//! <pin_path>/v4/world-<n>/program-*  the program over them, by the hash of the object that it came from
 //! ```
 
 use std::{

@@ -214,7 +214,8 @@ impl Stand<'_> {
         let query = dns::query(dns::rand_id(), name, A);
         assert_eq!(dns::exchange(socket, &query), None, "{name}");
         socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-        assert_eq!(rise(&before, &self.daemon.stats(), "worker_dropped"), 1, "{name}");
+        let counter = if self.native { "xdp_drop_decision" } else { "worker_dropped" };
+        assert_eq!(rise(&before, &self.daemon.stats(), counter), 1, "{name}");
     }
 }
 
