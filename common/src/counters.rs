@@ -108,6 +108,8 @@ counters! {
     PassUndecided = "xdp_pass_undecided",
     /// Passed: more addresses or a longer SOA than the program writes.
     PassLarge = "xdp_pass_large",
+    /// Passed: the way back to the client does not lead through the interface that the query came in by.
+    PassRoute = "xdp_pass_route",
     /// Passed: the kernel refused to change the length of the frame.
     PassTailroom = "xdp_pass_tailroom",
     /// Passed: a map did not have what another map refers to. A fault of ours; raise an alarm.

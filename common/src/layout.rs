@@ -289,6 +289,8 @@ pub struct PerCpu {
     pub lost: u64,
     /// Key of a session and the session itself, on their way to the kernel's table.
     pub session: [u64; SESSION_WORDS],
+    /// What the kernel is asked about the way back to a client, and what it says.
+    pub route: [u64; ROUTE_WORDS],
     /// Zero.
     pub reserved: [u64; 6],
     /// Indexed by [`counters::Counter::slot`].
@@ -305,6 +307,9 @@ pub struct PerCpu {
 
 /// Words of [`PerCpu::end`].
 pub const END_WORDS: usize = 16;
+
+/// Words of [`PerCpu::route`]: a `struct bpf_fib_lookup`.
+pub const ROUTE_WORDS: usize = 8;
 
 /// Words of [`PerCpu::session`].
 pub const SESSION_WORDS: usize = 8;
@@ -336,6 +341,7 @@ const _: () = {
         size_of::<PerCpu>()
             == 128
                 + 8 * (SESSION_WORDS
+                    + ROUTE_WORDS
                     + counters::SLOTS
                     + QUERY_WORDS
                     + END_WORDS

@@ -132,7 +132,8 @@ impl Key {
     fn check(&self, session: &Session) -> u64 {
         let Session { choice, until, since, .. } = session;
         let mut sum = 0x51f5_2c6d_9e37_79b1_u64;
-        for word in [self.scope, self.client[0], self.client[1], choice.service, choice.link, *until, *since] {
+        for word in [self.scope, self.client[0], self.client[1], choice.service, choice.link, *until, *since]
+        {
             sum = (sum ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
             sum ^= sum >> 32;
         }
@@ -277,7 +278,9 @@ pub fn choose<M: World + ?Sized, S: Store>(
     for _ in 0..TRIES {
         let there = store.get(&key);
         let old = there.filter(|session| session.is_of(&key));
-        let choice = old.map_or(0, |old| if rule.is_over(&old, now) { 0 } else { rule.find(&old, |value| world.forget(value)) });
+        let choice = old.map_or(0, |old| {
+            if rule.is_over(&old, now) { 0 } else { rule.find(&old, |value| world.forget(value)) }
+        });
         let (mut found, mut set) = at(world, base.wrapping_add(choice))?;
         let mut lives = choice != 0;
         if let Some(old) = old

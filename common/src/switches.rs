@@ -21,7 +21,8 @@ const AMPLIFICATION_BITS: u32 = 18;
 const SLIP_AT: u32 = AMPLIFICATION_AT + AMPLIFICATION_BITS;
 const SLIP_BITS: u32 = 10;
 const ALLOW_AT: u32 = SLIP_AT + SLIP_BITS;
-const SAMPLE_AT: u32 = ALLOW_AT + 1;
+const ROUTE_AT: u32 = ALLOW_AT + 1;
+const SAMPLE_AT: u32 = ROUTE_AT + 1;
 const LATENCY_AT: u32 = SAMPLE_AT + 1;
 
 const fn part(word: u64, at: u32, bits: u32) -> u64 {
@@ -33,7 +34,8 @@ const fn part(word: u64, at: u32, bits: u32) -> u64 {
 /// ```text
 /// 0-25   units between two replies to one prefix at the limit; 0: no limit
 /// 26-43  largest reply / query, in 256ths; 0: no bound
-/// 44-53  slip        54 allow list has prefixes        55 packets are sampled        56 runs are timed
+/// 44-53  slip        54 allow list has prefixes        55 the way back is looked at
+/// 56     packets are sampled        57 runs are timed
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches(pub u64);
@@ -53,6 +55,12 @@ impl Switches {
                 | (slip << SLIP_AT)
                 | ((has_allowed as u64) << ALLOW_AT),
         )
+    }
+
+    /// The same, looking at the way back to a client or not.
+    #[must_use]
+    pub const fn routed(self, routes: bool) -> Self {
+        Self((self.0 & !(1 << ROUTE_AT)) | ((routes as u64) << ROUTE_AT))
     }
 
     /// The same limits, watched or not.
@@ -84,6 +92,12 @@ impl Switches {
     #[inline(always)]
     pub const fn has_allowed(self) -> bool {
         self.0 & (1 << ALLOW_AT) != 0
+    }
+
+    /// A reply leaves by XDP only where the way back is the way here.
+    #[inline(always)]
+    pub const fn routes(self) -> bool {
+        self.0 & (1 << ROUTE_AT) != 0
     }
 
     /// Packets are sampled.
@@ -125,6 +139,9 @@ mod tests {
         assert_eq!(all.interval(), SECOND);
         assert_eq!((all.slip(), all.amplification()), (MAX_SLIP, MAX_AMPLIFICATION * FRACTION));
         assert!(all.has_allowed() && all.samples() && all.times());
+        let routed = all.routed(true);
+        assert!(routed.routes() && !all.routes() && routed.routed(false) == all);
+        assert!(routed.watched(false, false).routes(), "it is none of the watching");
         let off = Switches::limits(0, 0, false, 0);
         assert_eq!(off, Switches::default());
         assert_eq!(all.watched(false, false), Switches::limits(1, 1000, true, 256_000));

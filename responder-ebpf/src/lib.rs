@@ -21,6 +21,8 @@ pub mod absent;
 
 pub mod limit;
 
+pub mod route;
+
 pub mod sample;
 
 pub mod tally;

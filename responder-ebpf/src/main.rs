@@ -31,7 +31,7 @@ use responder_ebpf::{
     lookup::KernelWorld,
     maps,
     packet::{Frame, Scratch},
-    sample, send, tally,
+    route, sample, send, tally,
 };
 
 /// Declared to the kernel.
@@ -134,6 +134,9 @@ fn answer(ctx: &XdpContext, cpu: &mut PerCpu, world: &KernelWorld, switches: Swi
     let shape = reply::fit(query, &answer, nsid, room);
     let slot = Slot(scratch.forget(limit::counter(&answer, shape, room).slot()));
     let shape = limit::forget(shape, scratch);
+    if switches.routes() && !route::leads_back(ctx, &headers, ifindex) {
+        return Err(Counter::PassRoute.into());
+    }
     tally::note(cpu, &answer, query.qtype);
     let change = (headers.dns_at() + shape.len) as i64 - frame.len() as i64;
     grow::grow(ctx, change as i32, headers.dns_at() + query.question_end, scratch)?;

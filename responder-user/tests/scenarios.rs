@@ -245,7 +245,8 @@ impl World {
         let wanted = DnsName::parse(name).map_err(|e| e.to_string())?;
         let domain = self.model.domains.iter().find(|d| d.name == wanted).ok_or("no such domain")?;
         let names = name_bits(&self.model.name_tests, &domain.name).into();
-        let owner = Owner { vserver: domain.vserver, backup_ip: domain.backup_ip.clone(), names, domain: None };
+        let owner =
+            Owner { vserver: domain.vserver, backup_ip: domain.backup_ip.clone(), names, domain: None };
         let rtype = [RecordType::A, RecordType::Aaaa].into_iter().find(|t| t.name() == rtype);
         let rtype = rtype.ok_or("A or AAAA")?;
         let snapshot = self.snapshot.as_ref().expect("settled");

@@ -11,8 +11,8 @@ use clap::{CommandFactory, Parser};
 use responder_user::control::{
     Command, Refusal,
     cli::{Action, Cli, Output},
-    command::{SessionAction, ShowKind},
     client::{Client, ClientError, News},
+    command::{SessionAction, ShowKind},
     events::rfc3339,
     render::{self, Style},
 };
@@ -121,9 +121,7 @@ fn text(action: &Action, value: &Value) -> String {
     match action {
         Action::Status => render::status(value),
         Action::Show { kind, .. } => render::show(style, *kind, value),
-        Action::Session { action: SessionAction::List, .. } => {
-            render::show(style, ShowKind::Session, value)
-        }
+        Action::Session { action: SessionAction::List, .. } => render::show(style, ShowKind::Session, value),
         Action::Explain { .. } => render::explain(style, value),
         Action::Events { .. } => {
             value.as_array().into_iter().flatten().map(|e| render::event(style, e)).collect()

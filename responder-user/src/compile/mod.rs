@@ -127,7 +127,8 @@ impl Compiled {
                         (None, None)
                     }
                     Column::Set(mut set) => {
-                        set.hold = session.map_or(0, |session| hold(&self.model, snapshot, owner, rtype, session));
+                        set.hold =
+                            session.map_or(0, |session| hold(&self.model, snapshot, owner, rtype, session));
                         (Some(set), None)
                     }
                     Column::Deferred(deferred) => (Some(placeholder(&deferred)), Some(deferred)),

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 
 use bytemuck::Zeroable;
 use responder_common::{
-    layout::{
-        NAME_APEX, NAME_OTHER_TYPES, NAME_ZONE_DATA, NameEntry, REFERENCE_NONE, REFERENCE_WORKER,
-    },
+    layout::{NAME_APEX, NAME_OTHER_TYPES, NAME_ZONE_DATA, NameEntry, REFERENCE_NONE, REFERENCE_WORKER},
     limits::FAST_NAME,
     lookup::{A, AAAA},
 };

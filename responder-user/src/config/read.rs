@@ -197,6 +197,10 @@ fn xdp(root: &Reader<'_>, file: &mut File) {
             r.problem(stale.at, "max_stale", &text);
         }
     }
+    if let Some(check) = r.get("route_check", &Bool) {
+        xdp.route_check = check.value;
+        file.places.push(("xdp.route_check", At { value: String::new(), at: check.at }));
+    }
     if let Some(path) = r.get("pin_path", &Text) {
         file.places.push(("xdp.pin_path", At { value: String::new(), at: path.at }));
         xdp.pin_path = path.value.into();

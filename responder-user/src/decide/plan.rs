@@ -71,7 +71,9 @@ impl Owners {
         let mut last: Option<(&Domain, &Arc<[u64]>)> = None;
         for (i, domain) in model.domains.iter().enumerate() {
             let is_own = model.vserver(domain.vserver).backup_session_timeout.is_some();
-            if is_own || !last.is_some_and(|(before, names)| same_owner(before, domain) && names == bits_of(i)) {
+            if is_own
+                || !last.is_some_and(|(before, names)| same_owner(before, domain) && names == bits_of(i))
+            {
                 ids.entry(key(i, domain)).or_insert(OwnerId(0));
             }
             last = Some((domain, bits_of(i)));

@@ -76,6 +76,11 @@ impl Engine {
     /// What is wrong with interfaces and addresses, one line each.
     pub(super) fn surroundings_problems(&self) -> Vec<String> {
         let mut out = self.absent.clone();
+        let settings = &self.plan.compiled.model.settings;
+        if settings.xdp.route_check && settings.xdp.is_on() {
+            let all = settings.xdp.interfaces.iter();
+            out.extend(all.flat_map(|name| interface::without_forwarding(name, &settings.listen)));
+        }
         let left_out = &self.listening.left_out;
         if let Some(first) = left_out.first() {
             let count = left_out.len();

@@ -44,6 +44,11 @@ fn interfaces(settings: &Settings, places: &Places, before: Option<&Settings>, r
     let missing: Vec<&String> = names.iter().filter(|name| !all.iter().any(|i| i.name == **name)).collect();
     let is_known = before.is_some_and(|before| before.xdp.interfaces == *names);
     let is_error = missing.len() == names.len() && !is_known;
+    if settings.xdp.route_check {
+        for line in names.iter().flat_map(|name| interface::without_forwarding(name, &settings.listen)) {
+            report.warnings.push(places.say("xdp.route_check", "", &line));
+        }
+    }
     for name in missing {
         let text = format!("xdp.interfaces: {name:?} does not exist");
         if is_error {

@@ -156,7 +156,7 @@ impl Engine {
     /// A list of allowed prefixes that does not get into the kernel is no reason to keep the old answers.
     fn follow_limits(&mut self, settings: &Settings) {
         self.problems.retain(|problem| !problem.starts_with(NOT_LIMITED));
-        if let Err(error) = self.writer.limit(&settings.limits) {
+        if let Err(error) = self.writer.limit(settings) {
             tracing::error!(%error, "limits are not followed");
             self.problems.insert(format!("{NOT_LIMITED}{error}"));
         }

@@ -55,6 +55,8 @@ pub struct Xdp {
     pub on_exit: OnExit,
     /// Zero: never stale.
     pub max_stale: Duration,
+    /// Replies leave by XDP only where the way back to the client is the way that the query came.
+    pub route_check: bool,
     /// Folder on a bpffs that holds the pins.
     pub pin_path: PathBuf,
 }
@@ -70,6 +72,13 @@ pub struct Limits {
     pub slip: u16,
     /// A longer reply by UDP, against the query, gets TC=1; 0: none does.
     pub max_amplification: f64,
+}
+
+impl Settings {
+    /// The word that the program reads.
+    pub fn switches(&self) -> Switches {
+        self.limits.switches().routed(self.xdp.route_check)
+    }
 }
 
 impl Limits {
@@ -125,6 +134,7 @@ impl Default for Xdp {
             mode: XdpMode::Auto,
             on_exit: OnExit::Detach,
             max_stale: Duration::from_mins(10),
+            route_check: false,
             pin_path: PathBuf::from("/sys/fs/bpf/responder"),
         }
     }

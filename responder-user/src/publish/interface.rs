@@ -73,6 +73,24 @@ pub struct Listening {
     pub left_out: Vec<SocketAddr>,
 }
 
+/// What keeps `xdp.route_check` from finding any way on an interface: bpf_fib_lookup asks only where the kernel forwards. One
+/// line for each family that is listened to, with what mends it.
+pub fn without_forwarding(name: &str, listen: &[SocketAddr]) -> Vec<String> {
+    let families = [("ipv4", "IPv4", true), ("ipv6", "IPv6", false)];
+    let lacking = families.into_iter().filter(|(folder, _, is_ipv4)| {
+        let switch = format!("/proc/sys/net/{folder}/conf/{name}/forwarding");
+        listen.iter().any(|address| address.is_ipv4() == *is_ipv4)
+            && std::fs::read_to_string(switch).is_ok_and(|word| word.trim() == "0")
+    });
+    let say = |(folder, family, _)| {
+        format!(
+            "xdp.route_check: interface {name} does not forward {family}, so the kernel tells no way back and XDP answers no \
+             {family} query there: sysctl -w net.{folder}.conf.{name}.forwarding=1"
+        )
+    };
+    lacking.map(say).collect()
+}
+
 /// Wildcards mean the addresses of the given interfaces, link-local ones last: of each family there is room for so many.
 pub fn listening(listen: &[SocketAddr], interfaces: &[HostInterface]) -> Listening {
     let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(a) if a.is_unicast_link_local());

@@ -23,7 +23,7 @@ use crate::{
     compile::{Columns, Compiled, number::Side},
     model::{
         Settings,
-        settings::{Limits, OnExit, XdpMode},
+        settings::{OnExit, XdpMode},
     },
 };
 
@@ -202,11 +202,11 @@ impl Writer {
     }
 
     /// Follows other limits in the world in force.
-    pub fn limit(&mut self, limits: &Limits) -> Result<(), PublishError> {
+    pub fn limit(&mut self, settings: &Settings) -> Result<(), PublishError> {
         if let Some(program) = &mut self.lane.program {
-            program.allow(&limits.allow)?;
+            program.allow(&settings.limits.allow)?;
         }
-        self.lane.world.limit(limits.switches());
+        self.lane.world.limit(settings.switches());
         Ok(())
     }
 
@@ -525,7 +525,7 @@ fn surroundings_without(settings: &Settings) -> Surroundings {
         max_stale: settings.xdp.max_stale,
         cookies: settings.cookies.then(|| secrets::current(&settings.state_dir)),
         nsid: nsid_words(&settings.nsid),
-        limits: settings.limits.switches(),
+        limits: settings.switches(),
     }
 }
 

@@ -283,8 +283,7 @@ fn answer<W: World>(
             }
             // The set stands for an answer that it cannot hold.
             Err(Counter::PassLarge) => {
-                let (at, ttl) =
-                    reference_of(world, entry, query.qtype, client, query.edns, &query.options)?;
+                let (at, ttl) = reference_of(world, entry, query.qtype, client, query.edns, &query.options)?;
                 let found = Found { known, at, ttl };
                 return walk::deferred(message, query, client, world, names, found, &mut out[..room(query)]);
             }

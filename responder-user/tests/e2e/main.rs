@@ -21,6 +21,7 @@ mod pins;
 mod reaction;
 mod reload;
 mod restart;
+mod route;
 mod sessions;
 mod tagged;
 mod text;

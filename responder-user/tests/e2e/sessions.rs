@@ -160,7 +160,11 @@ fn client_interface(bed: &Bed) -> String {
 
 fn rows(list: &Value) -> BTreeMap<(String, String), Value> {
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
-    list.as_array().unwrap().iter().map(|row| ((text(row, "vserver"), text(row, "client")), row.clone())).collect()
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| ((text(row, "vserver"), text(row, "client")), row.clone()))
+        .collect()
 }
 
 fn run(mode: &str) {

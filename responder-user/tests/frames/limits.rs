@@ -9,7 +9,7 @@ use std::{
 use nix::time::{ClockId, clock_gettime};
 use responder_common::{counters::Counter, limit::Verdict as Limited};
 use responder_user::{
-    model::settings::Limits,
+    model::{Settings, settings::Limits},
     worker::{Names, Outcome, Responses, Transport, answer},
 };
 
@@ -27,7 +27,8 @@ use crate::{
 
 /// Puts limits in force.
 fn limit(lab: &mut Lab, limits: &Limits) {
-    lab.writer().limit(limits).unwrap_or_else(|error| panic!("{error}"));
+    let settings = Settings { limits: limits.clone(), ..lab.compiled.model.settings.clone() };
+    lab.writer().limit(&settings).unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn run_all(lab: &mut Lab, rows: &[Row]) {

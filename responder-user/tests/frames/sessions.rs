@@ -190,7 +190,8 @@ impl Stage {
             IpAddr::V4(a) => bytemuck::cast(a.to_ipv6_mapped().octets()),
             IpAddr::V6(a) => bytemuck::cast(a.octets()),
         };
-        let (v4, bits) = (client.is_ipv4(), if client.is_ipv4() { keeping.rule.mask } else { keeping.rule.mask6 });
+        let (v4, bits) =
+            (client.is_ipv4(), if client.is_ipv4() { keeping.rule.mask } else { keeping.rule.mask6 });
         let mut octets: [u8; 16] = bytemuck::cast(whole);
         let bits = usize::from(bits) + if v4 { 96 } else { 0 };
         for (i, octet) in octets.iter_mut().enumerate() {
@@ -276,7 +277,8 @@ impl Stage {
             all.iter().map(|(key, session)| (*key, session.choice.service)).collect();
         let model = &self.lab.compiled.model;
         let service = |given: &Given| number(&model.service(given.service).name);
-        let expected: BTreeMap<Key, u64> = self.kept.iter().map(|(key, given)| (*key, service(given))).collect();
+        let expected: BTreeMap<Key, u64> =
+            self.kept.iter().map(|(key, given)| (*key, service(given))).collect();
         assert_eq!(there, expected);
     }
 }
@@ -331,7 +333,11 @@ fn sessions_are_those_of_the_decisions() {
         stage.settle();
     }
     stage.compare();
-    assert!(stage.kept.len() > 20 && dropped > 0, "{} sessions, {dropped} without an answer", stage.kept.len());
+    assert!(
+        stage.kept.len() > 20 && dropped > 0,
+        "{} sessions, {dropped} without an answer",
+        stage.kept.len()
+    );
 }
 
 /// The kernel loads the program once for all of these.

@@ -547,7 +547,12 @@ pub fn question(model: &Model) -> impl Strategy<Value = Question> + use<> {
     let rtype = select(vec![RecordType::A, RecordType::Aaaa]);
     (0..model.vservers.len() as u32, backup, rtype, client()).prop_map(|(vserver, backup, rtype, client)| {
         Question {
-            owner: Owner { vserver: VserverId(vserver), backup_ip: backup.into(), names: [].into(), domain: None },
+            owner: Owner {
+                vserver: VserverId(vserver),
+                backup_ip: backup.into(),
+                names: [].into(),
+                domain: None,
+            },
             rtype,
             client,
         }
