@@ -55,7 +55,7 @@ pub use client::Client;
 pub use plan::{OwnerId, Owners};
 pub use pool::{Give, Member, Pick, Pool, Record};
 pub use reason::{Hit, Reason, Step, Tier};
-pub use session::{Session, Sessions};
+pub use session::Session;
 pub use snapshot::{AddressState, Figure, Memory, Report, ServiceState, Snapshot, VserverState};
 pub use spillover::Level;
 pub use state::{Facts, States};

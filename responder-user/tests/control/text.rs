@@ -1,18 +1,27 @@
 //! What people see: every text against a golden file, for a terminal of 100 columns and for a pipe.
 
-use responder_user::control::{
-    View,
-    command::{Question, ShowKind},
-    explain::{Lanes, explain},
-    render::{self, Style},
-    show::show,
-    view,
+use std::{net::Ipv6Addr, sync::Arc, time::Duration};
+
+use responder_common::session::{Key, Session};
+use responder_user::{
+    compile::{Compiled, name::StaticTypes},
+    control::{
+        View,
+        command::{Question, ShowKind},
+        explain::{Lanes, explain},
+        render::{self, Style},
+        session::Reading,
+        show::show,
+        view,
+    },
+    decide::Snapshot,
+    model::{DnsName, ServiceId, vserver::Persistence},
 };
 use serde_json::json;
 
 use crate::{
     fake::{golden, world},
-    support::ZMB_CLIENT,
+    support::{ZMB_CLIENT, eight_sites},
 };
 
 const TERMINAL: Style = Style { terminal: true, width: Some(100) };
@@ -46,6 +55,40 @@ fn lists_are_tables_or_lines() {
         let kinds = [Vserver, Service, Domain, Monitor, Location, Policy, Action, Record];
         golden(file, &kinds.map(|kind| shown(&view, style, kind, None)).concat());
     }
+}
+
+#[test]
+fn sessions_are_a_table_or_lines() {
+    let now = 1_000_000_000_000;
+    let mut model = eight_sites();
+    let persistence = Persistence {
+        mask: 24,
+        mask6: 56,
+        timeout: Duration::from_mins(2),
+        id: None,
+        ignore_in_round_robin: false,
+    };
+    model.vservers[0].persistence = Some(persistence);
+    let none = |_: &DnsName| StaticTypes::default();
+    let compiled = Compiled::of(Arc::new(model), &none, &|_| None, &|_| None).unwrap();
+    let keeping = compiled.keeping[0].as_ref().unwrap();
+    let session = |client: [u64; 2], choice: usize, seconds: u64| {
+        let key = Key { scope: keeping.rule.scope, client };
+        (key, Session::new(&key, keeping.rule.choices[choice], now + seconds * 1_000_000_000, now))
+    };
+    let v4 = |address: [u8; 4]| [0, 0xffff_0000 | (u64::from(u32::from_le_bytes(address)) << 32)];
+    let v6 = |address: &str| bytemuck::cast(address.parse::<Ipv6Addr>().unwrap().octets());
+    let gone = Key { scope: 77, client: [0, 0] };
+    let all = [
+        session(v4([198, 51, 100, 0]), 1, 117),
+        session(v4([10, 53, 0, 0]), 0, 3),
+        session(v6("2001:db8:7::"), 7, 60),
+        (gone, Session::new(&gone, keeping.rule.choices[0], now + 1, now)),
+    ];
+    let snapshot = Snapshot::with_down(&compiled.model, &[ServiceId(1)]);
+    let list = Reading::of(&compiled, &snapshot, now).list(&all).unwrap();
+    let shown = [TERMINAL, PIPE].map(|style| render::show(style, ShowKind::Session, &list));
+    golden("sessions.golden", &shown.join("\n"));
 }
 
 #[test]

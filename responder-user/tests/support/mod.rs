@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
 pub mod random;
+pub mod sessions;
 pub mod stage;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};

@@ -11,12 +11,13 @@ use responder_user::{
         told,
     },
     decide::{
-        self, Client, Decision, Outcome, Owners, Record, Session, Sessions, Snapshot,
+        self, Client, Decision, Outcome, Owners, Record, Session, Snapshot,
         memory::{self, Change},
-        session,
     },
     model::{DnsName, Model, RecordType, VserverId},
 };
+
+use super::sessions::{self, Sessions};
 
 /// See the module.
 pub struct Stage {
@@ -131,7 +132,7 @@ impl Stage {
         let rtype = if types(&index).contains(&RecordType::Cname) { RecordType::Cname } else { asked };
         let owner = self.owners.owner(self.owners.of_domain(index)).clone();
         let vserver = self.model.vserver(owner.vserver).clone();
-        let key = session::key(owner.vserver, &vserver, client);
+        let key = sessions::key(owner.vserver, &vserver, client);
         let session = key.and_then(|(key, _)| self.sessions.find(&key, self.now));
         let place = Client::locate(&self.model, client);
         let decision = decide::answer(
