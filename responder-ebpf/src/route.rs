@@ -48,13 +48,15 @@ fn find(ctx: *mut xdp_md, ip_at: usize, is_ipv6: bool, ifindex: u32) -> Option<u
     if is_ipv6 {
         let ip = frame.window::<40>(ip_at)?;
         put(0, head(INET6));
-        (put(2, ip.get(24)), put(3, ip.get(32)));
-        (put(4, ip.get(8)), put(5, ip.get(16)));
+        for (at, place) in [(2, 24), (3, 32), (4, 8), (5, 16)] {
+            put(at, ip.get(place));
+        }
     } else {
         let ip = frame.window::<20>(ip_at)?;
         put(0, head(INET));
-        (put(2, u64::from(ip.get::<u32>(16))), put(3, 0));
-        (put(4, u64::from(ip.get::<u32>(12))), put(5, 0));
+        for (at, word) in [(2, ip.get::<u32>(16)), (3, 0), (4, ip.get::<u32>(12)), (5, 0)] {
+            put(at, u64::from(word));
+        }
     }
     // SAFETY: the words are as large as what the helper reads and writes, which the layout asserts.
     let found = unsafe { bpf_fib_lookup(ctx.cast(), words.cast(), size_of::<Lookup>() as i32, 0) };

@@ -50,9 +50,8 @@ pub extern "C" fn special_alone(low: u64, high: u64, what: u64, index: u64) -> u
     // - this CPU's own element;
     // - the query was written before the call, and of what is read here the caller changes nothing;
     // - it has no references and no enums: every bit pattern is one.
-    let (scratch, query) = unsafe {
-        (Scratch::of_ptr(cpu), &*(&raw const (*cpu).query).cast::<Query<FAST_NAME_WORDS>>())
-    };
+    let (scratch, query) =
+        unsafe { (Scratch::of_ptr(cpu), &*(&raw const (*cpu).query).cast::<Query<FAST_NAME_WORDS>>()) };
     let Some(world) = KernelWorld::open(scratch) else { return NONE };
     let client = if what & 1 != 0 {
         let mut address = [0; 16];
@@ -72,7 +71,9 @@ pub extern "C" fn special_alone(low: u64, high: u64, what: u64, index: u64) -> u
     };
     match lookup::special(&world, &ask, &query.options) {
         Ok(found) => {
-            (u64::from(found.scope & 0xff) << 40) | (u64::from(found.slot) << 8) | u64::from(found.start & 0xff)
+            (u64::from(found.scope & 0xff) << 40)
+                | (u64::from(found.slot) << 8)
+                | u64::from(found.start & 0xff)
         }
         Err(reason) => NONE | REASONS.iter().position(|known| *known == reason).unwrap_or(0) as u64,
     }

@@ -59,18 +59,31 @@ pub struct Sizes {
     pub sessions: u32,
 }
 
+/// What a world has to hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Names.
+    pub names: usize,
+    /// Reference words.
+    pub references: usize,
+    /// Answer sets.
+    pub answers: usize,
+    /// Starts of authority.
+    pub soas: usize,
+    /// Client classes.
+    pub classes: usize,
+    /// Split /24s.
+    pub splits: usize,
+    /// ECS scopes depend on the address.
+    pub has_scopes: bool,
+    /// Rules of sessions.
+    pub rules: usize,
+}
+
 impl Sizes {
-    /// Room for so many names, references and zones, with room to grow and to replace.
-    pub fn for_contents(
-        names: usize,
-        references: usize,
-        answers: usize,
-        soas: usize,
-        classes: usize,
-        splits: usize,
-        has_scopes: bool,
-        rules: usize,
-    ) -> Self {
+    /// Room for these contents, with room to grow and to replace.
+    pub fn for_contents(contents: &Contents) -> Self {
+        let Contents { names, references, answers, soas, classes, splits, has_scopes, rules } = *contents;
         let spare = |n: usize| n + n / 4 + 64;
         // Half full at most: then a bucket and its three neighbours overflow for one name in many millions.
         let buckets = (spare(names) * 2).div_ceil(WAYS).next_power_of_two().max(4);

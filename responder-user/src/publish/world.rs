@@ -39,7 +39,7 @@ use super::{
     interface,
     region::Region,
     sessions::{Looking, Sessions},
-    table::{Memory, Sizes, Table},
+    table::{Contents, Memory, Sizes, Table},
 };
 use crate::{
     compile::{Columns, Compiled, answer::says_same, class::Classes, number::Side},
@@ -77,16 +77,16 @@ pub fn sizes(compiled: &Compiled, grow: u32) -> Sizes {
     let references = compiled.numbering.total() as usize;
     // Sets are shared by the classes of an owner that get the same answer; most owners have few different ones.
     let sides = references.min(compiled.owners.list.len() * 2 * 16);
-    Sizes::for_contents(
-        compiled.names.fast.len() << grow,
+    Sizes::for_contents(&Contents {
+        names: compiled.names.fast.len() << grow,
         references,
-        sides,
-        compiled.soas.len(),
-        compiled.classes.count(),
-        compiled.classes.splits(),
-        compiled.model.vservers.iter().any(|vserver| vserver.ecs),
-        compiled.keeping.iter().flatten().count(),
-    )
+        answers: sides,
+        soas: compiled.soas.len(),
+        classes: compiled.classes.count(),
+        splits: compiled.classes.splits(),
+        has_scopes: compiled.model.vservers.iter().any(|vserver| vserver.ecs),
+        rules: compiled.keeping.iter().flatten().count(),
+    })
 }
 
 /// The writer's side of a world.

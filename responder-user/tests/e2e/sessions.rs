@@ -137,7 +137,7 @@ impl Clients {
         let ask = |socket: &UdpSocket| {
             let reply = dns::ask(socket, name, A);
             assert_eq!(reply.addresses.len(), 1, "{name}: {reply:?}");
-            *reply.addresses.iter().next().unwrap()
+            reply.addresses[0]
         };
         self.0
             .iter()
