@@ -13,6 +13,8 @@ pub mod health;
 
 pub mod decide;
 
+pub mod journal;
+
 pub mod compile;
 
 pub mod publish;
