@@ -39,6 +39,8 @@ pub enum EventKind {
     Attach,
     /// The configuration was read again, or refused.
     Reload,
+    /// The journal cannot be written, or can be again.
+    Journal,
 }
 
 impl EventKind {
@@ -53,6 +55,7 @@ impl EventKind {
             Self::Publish => "publish",
             Self::Attach => "attach",
             Self::Reload => "reload",
+            Self::Journal => "journal",
         }
     }
 }

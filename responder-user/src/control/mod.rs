@@ -25,7 +25,7 @@
 //!
 //! | command | keys |
 //! |---|---|
-//! | `status` | version, generation, ready, uptime_seconds, interfaces [{name, mode, link}], queries {xdp, worker, dropped}, rates (the same, per second), services and vservers {total, up, down, undecided, disabled}, domains, problems |
+//! | `status` | version, generation, ready, uptime_seconds, interfaces [{name, mode, link}], queries {xdp, worker, dropped}, rates (the same, per second), services and vservers {total, up, down, undecided, disabled}, domains, journal {path, records, bytes, error}, problems |
 //! | `show service` | name, admin, primary, effective, threshold, behind, cookie_redirect, load, max_connections, max_bandwidth, usable, reason, monitors [{name, address, state, enabled, forced, last, error, seconds_ago, consecutive}], addresses [{address, state}], port, cname, views, location, site, forced, vservers, last_change |
 //! | `show vserver` | name, service_type, admin, primary, effective, threshold, types, method, backup_method, current_method, reason, reason_code, services_total, services_active, health, domains, backup, multiple_ip_response, empty_down_response, disable_primary_on_down, latched, spillover {method, threshold, persistence, timeout, action, redirect, over, level}, persistence {type, mask, mask6, timeout, id}, skip_persistency, effective_state, dynamic_weight, last_change; for a name also services, answers, classes_left_out |
 //! | `show domain` | name, zone, bindings [{vserver, types, ttl, backup_ip}] |

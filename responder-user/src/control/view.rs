@@ -13,6 +13,7 @@ use crate::{
     compile::class::Classes,
     decide::{Owner, Owners, Snapshot},
     health::Health,
+    journal,
     model::{Model, ServiceId, VserverId},
 };
 
@@ -67,6 +68,8 @@ pub struct View<'a> {
     pub problems: &'a [String],
     /// Totals.
     pub queries: Queries,
+    /// The journal.
+    pub journal: &'a journal::Status,
     /// From [`super::RateMeter`].
     pub rates: Option<Rates>,
     /// Every counter with its stable name.
@@ -106,6 +109,7 @@ pub fn status(view: &View<'_>) -> Value {
         "services": counts(service::verdicts(view).map(service::Verdict::word)),
         "vservers": counts(vserver::ids(view).map(|id| vserver::states(view, id).effective)),
         "domains": view.model.domains.len(),
+        "journal": view.journal,
         "problems": problems(view),
     })
 }

@@ -9,10 +9,11 @@ use super::{Engine, start::snapshot};
 use crate::{
     control::EventKind,
     decide::{
-        AddressState, Memory,
+        AddressState, Memory, Report,
         memory::{self, Change, ChangeKind},
     },
     health::{HealthEvent, Transition},
+    journal::{Record, Stamp},
     model::{RecordType, ServiceId, VserverId},
 };
 
@@ -26,7 +27,13 @@ pub(super) fn settle(state: &mut AddressState) {
 impl Engine {
     /// A check ended.
     pub(super) fn check(&mut self, event: HealthEvent) {
+        let (HealthEvent::Result { service, address, monitor, .. }
+        | HealthEvent::Fault { service, address, monitor, .. }) = event;
+        let before = self.health.check_state(service, address, monitor);
         let transitions = self.health.apply(event);
+        if self.health.check_state(service, address, monitor) != before {
+            self.unrecorded.insert(service);
+        }
         self.transitions(transitions);
     }
 
@@ -46,6 +53,7 @@ impl Engine {
         if self.is_ready {
             settle(slot);
         }
+        self.unrecorded.insert(transition.service);
         self.touch_service(transition.service, transition.at);
         let address = service.addresses[transition.address];
         let monitor = transition.monitor.map(|id| model.monitor(id).name.clone());
@@ -100,6 +108,7 @@ impl Engine {
         for vserver in stirred {
             let name = &model.vserver(vserver).name;
             let state = self.snapshot.vserver(vserver);
+            self.journal.note(Record::memory(name, &state.memory));
             if state.memory.iter().any(|memory| *memory != Memory::default()) {
                 let all = RecordType::ALL.map(|rtype| (rtype, state.memory(rtype)));
                 self.orders.memories.insert(name.clone(), all.to_vec());
@@ -123,19 +132,29 @@ impl Engine {
         }
     }
 
-    /// Load figures count for a while; whoever pushes them has to go on.
+    /// Load figures and reports count for a while; whoever pushes them has to go on.
     pub(super) fn expire_load(&mut self) {
-        let Some(limit) = self.started.elapsed().checked_sub(self.plan.compiled.model.settings.load_hold)
-        else {
-            return;
-        };
+        let limit = self.load_clock().saturating_sub(self.plan.compiled.model.settings.load_hold);
         let model = self.plan.compiled.model.clone();
         for service in self.snapshot.expire_load(limit) {
             let name = &model.service(service).name;
             let left = self.snapshot.service(service).load.clone();
+            self.journal.note(self.load_record(name, &left));
             self.orders.loads.insert(name.clone(), left);
             self.touch_service(service, Instant::now());
             self.event(EventKind::State, format!("service {name}"), "load figures are too old", Map::new());
+        }
+        let old: Vec<String> =
+            self.orders.reports.iter().filter(|(_, (_, at))| *at < limit).map(|(name, _)| name.clone()).collect();
+        for name in old {
+            self.orders.reports.remove(&name);
+            self.journal.note(Record::report(&name, Report::default(), Stamp::now()));
+            let Some(service) = model.service_named(&name) else { continue };
+            let state = &mut self.snapshot.services[service.index()];
+            if std::mem::take(&mut state.report) != Report::default() {
+                self.touch_service(service, Instant::now());
+                self.event(EventKind::State, format!("service {name}"), "what was reported is too old", Map::new());
+            }
         }
     }
 
@@ -149,6 +168,7 @@ impl Engine {
         self.snapshot = snapshot(&model, &self.health, &self.orders, true);
         let owners: Vec<_> = self.undecided.iter().map(|(owner, _)| *owner).collect();
         self.dirty.extend(owners);
+        self.record_all();
         self.publish();
     }
 }

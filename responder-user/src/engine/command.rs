@@ -22,13 +22,15 @@ use crate::{
 };
 
 impl Engine {
-    /// Answers a request. The client may be gone.
+    /// Answers a request, orders after the journal has them. The client may be gone.
     pub(super) fn request(&mut self, request: Request) {
+        let Some(request) = self.queue_order(request) else { return };
         let answer = self.carry_out(&request.command);
         let _ = request.reply.send(answer);
     }
 
-    fn carry_out(&mut self, command: &Command) -> Result<Value, Refusal> {
+    /// Orders must be in the journal already.
+    pub(super) fn carry_out(&mut self, command: &Command) -> Result<Value, Refusal> {
         match command {
             Command::Enable { kind, name } => self.switch(*kind, name, true).map(|done| json!(done)),
             Command::Disable { kind, name } => self.switch(*kind, name, false).map(|done| json!(done)),
@@ -77,6 +79,7 @@ impl Engine {
         let queries = self.queries();
         self.rates.sample(Instant::now(), queries);
         let counters = self.counters();
+        let journal = self.journal.status();
         let problems: Vec<String> = self.problems.iter().cloned().chain(self.degraded()).collect();
         read(&View {
             version: env!("CARGO_PKG_VERSION"),
@@ -94,6 +97,7 @@ impl Engine {
             interfaces: &self.interfaces,
             problems: &problems,
             queries,
+            journal: &journal,
             rates: self.rates.rates(),
             counters: &counters,
         })
@@ -208,6 +212,7 @@ impl Engine {
         let changed = self.health.monitor_enabled(id) != enabled;
         let transitions = self.health.set_monitor_enabled(id, enabled, Instant::now());
         self.transitions(transitions);
+        self.record_all();
         self.scheduler.reload(self.health.jobs(&model));
         (changed, format!("monitor {}", model.monitor(id).name))
     }
@@ -247,7 +252,7 @@ impl Engine {
     fn load(&mut self, name: &str, figures: &[String]) -> Result<Done, Refusal> {
         let model = self.plan.compiled.model.clone();
         let id = target::service(&model, name)?;
-        let at = self.started.elapsed();
+        let at = self.load_clock();
         let state = &mut self.snapshot.services[id.index()];
         let changed = told::take_load(state, figures, at)?;
         let name = model.service(id).name.clone();
@@ -268,7 +273,7 @@ impl Engine {
         let changed = told::take_report(state, states)?;
         let report = state.report;
         let service = model.service(id);
-        self.orders.reports.insert(service.name.clone(), report);
+        self.orders.reports.insert(service.name.clone(), (report, self.load_clock()));
         let mut warnings = Vec::new();
         if report.primary_up.is_some() && is_monitored(&model, service) {
             warnings.push(format!("service {}: its monitors decide the primary state", service.name));

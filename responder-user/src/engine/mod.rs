@@ -7,20 +7,23 @@
 //! ```
 //!
 //! Everything happens on one thread, in the order in which it arrives; nothing in the loop waits for the network, a
-//! disk or a reader of the maps. The checks run on a thread of their own.
+//! disk or a reader of the maps. The checks run on a thread of their own, and so does the journal: orders wait for it
+//! (`order`), nothing else does.
 
 mod apply;
 mod command;
 mod follow;
 mod host;
+mod order;
 mod publish;
 mod reload;
+mod restore;
 mod session;
 mod start;
 mod visibility;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
@@ -39,7 +42,8 @@ use crate::{
     control::{EventKind, Events, InterfaceStatus, NameIndex, RateMeter, Request, server::BindError},
     decide::{Figure, Memory, OwnerId, Report, Snapshot},
     health::{Health, HealthEvent, Scheduler},
-    model::{RecordType, VserverId},
+    journal::{Journal, JournalError, Told},
+    model::{RecordType, ServiceId, VserverId},
     publish::{PublishError, interface::Listening, netlink::Watch, world::Reader, writer::Writer},
     worker::{DeferredTable, Epochs, Served, WorkerError, Workers, Zones},
 };
@@ -88,6 +92,9 @@ pub enum EngineError {
     /// The control socket.
     #[error(transparent)]
     Control(#[from] BindError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// Something that the system refused.
     #[error("{what}: {source}")]
     System {
@@ -123,6 +130,7 @@ impl EngineError {
                 WorkerError::NoCpus | WorkerError::Epochs { .. } | WorkerError::Thread { .. } => return self,
             },
             Self::Control(_) => ("server.control_socket", String::new()),
+            Self::Journal(_) => ("server.state_dir", String::new()),
             Self::NeedsRestart(keys) => (keys.split(',').next().unwrap_or_default(), String::new()),
             Self::Config(_)
             | Self::Zones(_)
@@ -151,9 +159,9 @@ struct Plan {
 struct Orders {
     services: HashMap<String, bool>,
     vservers: HashMap<String, bool>,
-    /// What was reported of services.
-    reports: HashMap<String, Report>,
-    /// Load figures of services. Times count from the start of the daemon.
+    /// What was reported of services, and when, on [`Engine::load_clock`].
+    reports: HashMap<String, (Report, Duration)>,
+    /// Load figures of services. Times are on [`Engine::load_clock`].
     loads: HashMap<String, BTreeMap<String, Figure>>,
     /// What virtual servers remember.
     memories: HashMap<String, Vec<(RecordType, Memory)>>,
@@ -205,6 +213,15 @@ pub struct Engine {
     swept: Instant,
     is_ready: bool,
     is_attached: bool,
+    journal: Journal,
+    told: mpsc::UnboundedReceiver<Told>,
+    /// Orders on their way to the disk.
+    given: Vec<Request>,
+    /// Orders behind them.
+    waiting: VecDeque<Request>,
+    ticket: u64,
+    /// Services whose states the journal is still to be given.
+    unrecorded: BTreeSet<ServiceId>,
     watching: visibility::Watching,
 }
 
@@ -226,12 +243,14 @@ impl Engine {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
                 _ = hangup.recv() => self.hangup(),
+                told = self.told.recv(), if !self.told.is_closed() || !self.told.is_empty() => self.told(told),
                 Some(request) = self.requests.recv() => self.request(request),
                 changed = changed(&mut self.watch) => self.links_changed(changed),
                 () = tokio::time::sleep(wait.unwrap_or(TICK)), if wait.is_some() => {}
                 _ = tick.tick() => self.tick(),
                 Some(event) = self.checks.recv() => self.check(event),
             }
+            self.record_health();
             if self.is_due() {
                 self.publish();
             }

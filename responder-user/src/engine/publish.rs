@@ -42,6 +42,7 @@ impl Engine {
     /// Publishes what is dirty, as one generation.
     pub(super) fn publish(&mut self) {
         self.remember();
+        self.record_health();
         let dirty = std::mem::take(&mut self.dirty);
         let oldest = self.oldest.take();
         let generation = self.generation + 1;
@@ -71,6 +72,7 @@ impl Engine {
             self.writer.world_mut().end_batch(generation);
             self.say_published(&outcome, oldest);
         }
+        self.record_plan();
         match outcome.error {
             None => self.problems.retain(|problem| !problem.starts_with("publish: ")),
             Some(error) => {

@@ -111,6 +111,7 @@ impl Engine {
             all.drain(..newest);
         }
         let before = self.generation;
+        self.record_all();
         self.publish();
         self.follow_interfaces();
         Ok(before != self.generation)

@@ -1,7 +1,7 @@
 //! From a configuration file to a running engine.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
@@ -11,13 +11,19 @@ use arc_swap::ArcSwap;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 
-use super::{AllEpochs, Engine, EngineError, Orders, Plan, host, publish::Latency, workers_done};
+use super::{
+    AllEpochs, Engine, EngineError, Orders, Plan, host,
+    publish::Latency,
+    restore::{self, Restored},
+    workers_done,
+};
 use crate::{
     compile::{Compiled, Side, name::StaticTypes},
     config::{self, Loaded},
     control::{EventKind, Events, NameIndex, RateMeter, Server, command::CheckReport},
     decide::{ServiceState, Snapshot, VserverState},
     health::{Force, Health, Scheduler},
+    journal::Stamp,
     model::{DnsName, Model, RecordType, ServiceId, VserverId},
     publish::{
         interface::Listening,
@@ -127,7 +133,7 @@ pub(super) fn snapshot(model: &Model, health: &Health, orders: &Orders, is_settl
             admin: orders.services.get(&service.name).copied().unwrap_or(service.enabled),
             forced: forced(health, ServiceId(i as u32)),
             addresses,
-            report: orders.reports.get(&service.name).copied().unwrap_or_default(),
+            report: orders.reports.get(&service.name).map(|(report, _)| *report).unwrap_or_default(),
             load: orders.loads.get(&service.name).cloned().unwrap_or_default(),
         }
     });
@@ -186,9 +192,10 @@ impl Engine {
         // Before anything is written into pinned maps.
         let workers = Workers::bind(&settings)?;
         let count = Workers::count(&settings)?;
+        let opened = restore::open(&plan.compiled.model)?;
         let set = Arc::new(Epochs::new(count));
         let epochs: AllEpochs = Arc::new(Mutex::new(vec![set.clone()]));
-        let (writer, start) = Writer::open(&settings, &plan.compiled, workers_done(&epochs))?;
+        let (mut writer, start) = Writer::open(&settings, &plan.compiled, workers_done(&epochs))?;
         let responses = Responses::new(&settings.limits, writer.world().buckets());
         let served = Served { world: writer.reader(count), names: plan.worker_names(), responses };
         let served = Arc::new(ArcSwap::from_pointee(served));
@@ -204,13 +211,16 @@ impl Engine {
                 tracing::error!(%error, "the control socket is gone");
             }
         });
-        let health = Health::new(&plan.compiled.model);
-        let orders = Orders::default();
+        let Restored { health, orders } = restore::restore(&plan.compiled.model, &opened.state, &Stamp::now());
         let snapshot = snapshot(&plan.compiled.model, &health, &orders, false);
         let (send_checks, checks) = mpsc::channel(CHECKS);
         let scheduler = Scheduler::start_thread(health.jobs(&plan.compiled.model), send_checks)
             .map_err(|source| EngineError::System { what: "thread of the health checks", source })?;
-        let generation = writer.world().generation();
+        let generation = restore::generation(&opened.state, writer.world().generation(), start, &Stamp::now());
+        if generation > writer.world().generation() {
+            writer.world_mut().end_batch(generation);
+        }
+        let services = plan.compiled.model.services.len() as u32;
         let vservers = plan.compiled.model.vservers.len() as u32;
         let mut engine = Self {
             config,
@@ -245,9 +255,16 @@ impl Engine {
             swept: started,
             is_ready: false,
             is_attached: false,
+            journal: opened.journal,
+            told: opened.told,
+            given: Vec::new(),
+            waiting: VecDeque::new(),
+            ticket: 0,
+            unrecorded: (0..services).map(ServiceId).collect(),
             watching,
         };
         engine.say_start(start);
+        engine.say_findings(&opened.findings, opened.state.len());
         Ok(engine)
     }
 

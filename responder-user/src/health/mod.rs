@@ -360,6 +360,46 @@ impl Health {
         }
     }
 
+    /// Likewise for one monitor at an address: results have to disagree with this state as often as `rise` and `fall` say.
+    /// Results that came already count more. [`Self::settle_restored`] makes states of addresses of it.
+    pub fn restore_check(
+        &mut self,
+        service: ServiceId,
+        address: usize,
+        monitor: MonitorId,
+        state: AddressState,
+    ) {
+        if let Some(check) = self.check_mut(service, address, monitor)
+            && check.streak == Streak::default()
+        {
+            check.streak = Streak::restored(state);
+        }
+    }
+
+    /// Brings the states of all addresses up to date with what was restored. Nobody is told: it is no news.
+    pub fn settle_restored(&mut self) {
+        for id in self.service_ids() {
+            self.settle_silently(id);
+        }
+    }
+
+    /// What the results of one monitor at an address add up to, whatever operators say; None: there is no such check.
+    pub fn check_state(
+        &self,
+        service: ServiceId,
+        address: usize,
+        monitor: MonitorId,
+    ) -> Option<AddressState> {
+        let service = self.services.get(service.index())?;
+        let place = service.place(monitor)?;
+        Some(service.addresses.get(address)?.checks[place].streak.state())
+    }
+
+    /// The monitors that check a service.
+    pub fn checks_of(&self, service: ServiceId) -> impl Iterator<Item = MonitorId> {
+        self.services[service.index()].bound.iter().map(|(id, _)| *id)
+    }
+
     fn service_ids(&self) -> impl Iterator<Item = ServiceId> + use<> {
         (0..self.services.len() as u32).map(ServiceId)
     }

@@ -48,6 +48,11 @@ impl Streak {
         };
     }
 
+    /// As an earlier life left it: the state stands, and what would change it has to come in a row from now on.
+    pub fn restored(state: AddressState) -> Self {
+        Self { state, last_ok: state == AddressState::Up, run: 0 }
+    }
+
     /// What the results add up to.
     pub fn state(&self) -> AddressState {
         self.state

@@ -32,6 +32,18 @@ impl Stamp {
         }
     }
 
+    /// The moment so long before this one.
+    pub fn before(&self, by: Duration) -> Self {
+        let by = millis(by);
+        let uptime = self.uptime.checked_sub(by);
+        // Before the host was started: only the calendar has a name for it.
+        Self {
+            boot: if uptime.is_some() { self.boot } else { 0 },
+            uptime: uptime.unwrap_or(0),
+            wall: self.wall.saturating_sub(by),
+        }
+    }
+
     /// How long ago this was at `now`; None where nobody can say: the host was started anew, and its calendar is behind
     /// this moment. Then whatever hangs on the age is over.
     pub fn age(&self, now: &Self) -> Option<Duration> {
@@ -75,6 +87,14 @@ mod tests {
         assert_eq!(then.age(&at(49 * HOUR)), None);
         let unknown = Stamp { boot: 0, ..then };
         assert_eq!(unknown.age(&Stamp { boot: 0, uptime: 0, wall: 50 * HOUR + 1 }), Some(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn a_moment_before_the_boot_is_known_by_the_calendar() {
+        let now = Stamp { boot: 7, uptime: 9_000, wall: 50 * HOUR };
+        let age = |seconds| now.before(Duration::from_secs(seconds)).age(&now).map(|age| age.as_secs());
+        assert_eq!((age(5), age(30)), (Some(5), Some(30)));
+        assert_eq!(now.before(Duration::from_secs(30)).boot, 0);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use responder_user::{
     },
     decide::{AddressState, Owners, Snapshot},
     health::{Health, HealthEvent, ProbeResult},
+    journal,
     model::{DnsName, Model, MonitorId, ServiceId, Zone, zone::Soa},
 };
 use serde_json::{Map, Value, json};
@@ -46,6 +47,7 @@ pub struct World {
     pub interfaces: Vec<InterfaceStatus>,
     pub problems: Vec<String>,
     pub counters: Vec<(String, u64)>,
+    pub journal: journal::Status,
     pub now: Instant,
 }
 
@@ -86,6 +88,12 @@ pub fn world() -> World {
         interfaces: vec![interface("eth0", "native"), interface("eth10", "generic")],
         problems: vec!["eth10: stepped down to generic XDP: the driver has no native mode".to_owned()],
         counters: vec![("xdp_answer_a".to_owned(), 1_234_567), ("worker_answers".to_owned(), 89)],
+        journal: journal::Status {
+            path: "/var/lib/responder/journal".into(),
+            records: 1234,
+            bytes: 56_789,
+            error: None,
+        },
         now: now + Duration::from_secs(4),
     }
 }
@@ -110,6 +118,7 @@ impl World {
             queries: Queries { xdp: 1_234_567, worker: 89, dropped: 0 },
             rates: Some(Rates { xdp: 19_998.2, worker: 0.4, dropped: 0.0 }),
             counters: &self.counters,
+            journal: &self.journal,
         }
     }
 

@@ -41,6 +41,7 @@ fn keys_stay() {
     let view = world.view();
     let value = status(&view);
     has(&value, &["version", "generation", "ready", "uptime_seconds", "interfaces", "queries", "problems"]);
+    has(&value["journal"], &["path", "records", "bytes", "error"]);
     has(&value["interfaces"][0], &["name", "mode", "link"]);
     assert_eq!(value["queries"], json!({"xdp": 1_234_567, "worker": 89, "dropped": 0}));
     assert_eq!(stats(&view), json!({"xdp_answer_a": 1_234_567, "worker_answers": 89}));

@@ -41,6 +41,7 @@ fn status_is_one_block() {
     }
     world.interfaces.clear();
     world.problems.clear();
+    world.journal.error = Some("write: No space left on device".to_owned());
     let mut view = world.view();
     (view.ready, view.rates) = (false, None);
     golden("status_bad.golden", &render::status(&view::status(&view)));

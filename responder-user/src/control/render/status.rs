@@ -21,6 +21,7 @@ pub fn status(value: &Value) -> String {
     rows.push(("services", counted(&value["services"])));
     rows.push(("vservers", counted(&value["vservers"])));
     rows.push(("names", grouped(value["domains"].as_u64().unwrap_or(0))));
+    rows.push(("journal", journal(&value["journal"])));
     let problems: Vec<String> = value["problems"]
         .as_array()
         .into_iter()
@@ -64,6 +65,14 @@ fn queries(value: &Value) -> Vec<String> {
         .zip(["in XDP", "by workers", "dropped"])
         .map(|(key, words)| format!("{:>12} {words:10}  {} in all", rate(key), total(key)))
         .collect()
+}
+
+fn journal(value: &Value) -> String {
+    if let Some(error) = value["error"].as_str() {
+        return format!("cannot be written: {}", clean(error));
+    }
+    let number = |key: &str| grouped(value[key].as_u64().unwrap_or(0));
+    format!("{} records, {} octets in {}", number("records"), number("bytes"), cell(&value["path"]))
 }
 
 fn counted(counts: &Value) -> String {

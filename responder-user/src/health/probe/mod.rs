@@ -82,6 +82,12 @@ impl Probe {
         self.target == other.target && self.question == other.question
     }
 
+    /// A number for what is asked of whom, however long one waits for the answer. Another question has another number,
+    /// with very few exceptions; another version of this program may give another number for the same.
+    pub fn fingerprint(&self) -> u32 {
+        crc32fast::hash(format!("{} {:?}", self.target, self.question).as_bytes())
+    }
+
     /// Asks once. Returns within the timeout (see [`ProbeResult::took`]); nothing of it outlives the call.
     pub async fn check(&self) -> Result<ProbeResult, LocalFault> {
         let start = Instant::now();
