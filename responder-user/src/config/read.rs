@@ -103,6 +103,7 @@ fn server(root: &Reader<'_>, file: &mut File) {
         settings.control_socket = path.value.into();
     }
     if let Some(path) = r.get("state_dir", &Text) {
+        file.places.push(("server.state_dir", path.clone()));
         settings.state_dir = path.value.into();
     }
     let levels = ["error", "warn", "info", "debug", "trace"].map(|level| (level, level));

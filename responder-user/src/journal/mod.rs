@@ -47,7 +47,7 @@ pub const NAME: &str = "journal";
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Another daemon writes it.
-    #[error("another responderd keeps its journal in {}; give this one another folder", .0.display())]
+    #[error("server.state_dir: another responderd keeps its journal in {}; give this one another folder", .0.display())]
     InUse(PathBuf),
     /// The system refused something.
     #[error("journal {}: {what}: {source}", path.display())]

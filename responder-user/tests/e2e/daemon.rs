@@ -203,6 +203,11 @@ impl Daemon {
         }
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Where the control socket is.
     pub fn socket_path(&self) -> &Path {
         &self.socket

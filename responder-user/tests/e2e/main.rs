@@ -15,6 +15,7 @@ mod dns;
 mod exit;
 mod follow;
 mod health;
+mod journal;
 mod limits;
 mod load;
 mod pins;
