@@ -57,7 +57,11 @@ fn open(folder: &Path) -> Store {
 
 fn order(i: usize) -> Record {
     // Of different lengths, so that cuts fall everywhere.
-    Record::Enabled { kind: Kind::Service, name: "x".repeat(i % 7) + &i.to_string(), enabled: i % 3 == 0 }
+    Record::Enabled {
+        kind: Kind::Service,
+        name: "x".repeat(i % 7) + &i.to_string(),
+        enabled: i.is_multiple_of(3),
+    }
 }
 
 fn note(i: usize) -> Record {
@@ -67,7 +71,9 @@ fn note(i: usize) -> Record {
 
 fn state_of(records: &[Record]) -> State {
     let mut out = State::default();
-    records.iter().for_each(|record| out.apply(record.clone()));
+    for record in records {
+        out.apply(record.clone());
+    }
     out
 }
 

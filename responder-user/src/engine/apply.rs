@@ -108,13 +108,14 @@ impl Engine {
         for vserver in stirred {
             let name = &model.vserver(vserver).name;
             let state = self.snapshot.vserver(vserver);
-            self.journal.note(Record::memory(name, &state.memory));
+            let record = Record::memory(name, &state.memory);
             if state.memory.iter().any(|memory| *memory != Memory::default()) {
                 let all = RecordType::ALL.map(|rtype| (rtype, state.memory(rtype)));
                 self.orders.memories.insert(name.clone(), all.to_vec());
             } else {
                 self.orders.memories.remove(name);
             }
+            self.note(record);
         }
         for Change { vserver, rtype, kind } in changes {
             let object = format!("vserver {}", model.vserver(vserver).name);
@@ -139,21 +140,31 @@ impl Engine {
         for service in self.snapshot.expire_load(limit) {
             let name = &model.service(service).name;
             let left = self.snapshot.service(service).load.clone();
-            self.journal.note(self.load_record(name, &left));
+            self.note(self.load_record(name, &left));
             self.orders.loads.insert(name.clone(), left);
             self.touch_service(service, Instant::now());
             self.event(EventKind::State, format!("service {name}"), "load figures are too old", Map::new());
         }
-        let old: Vec<String> =
-            self.orders.reports.iter().filter(|(_, (_, at))| *at < limit).map(|(name, _)| name.clone()).collect();
+        let old: Vec<String> = self
+            .orders
+            .reports
+            .iter()
+            .filter(|(_, (_, at))| *at < limit)
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in old {
             self.orders.reports.remove(&name);
-            self.journal.note(Record::report(&name, Report::default(), Stamp::now()));
+            self.note(Record::report(&name, Report::default(), Stamp::now()));
             let Some(service) = model.service_named(&name) else { continue };
             let state = &mut self.snapshot.services[service.index()];
             if std::mem::take(&mut state.report) != Report::default() {
                 self.touch_service(service, Instant::now());
-                self.event(EventKind::State, format!("service {name}"), "what was reported is too old", Map::new());
+                self.event(
+                    EventKind::State,
+                    format!("service {name}"),
+                    "what was reported is too old",
+                    Map::new(),
+                );
             }
         }
     }

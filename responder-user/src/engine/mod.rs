@@ -42,7 +42,7 @@ use crate::{
     control::{EventKind, Events, InterfaceStatus, NameIndex, RateMeter, Request, server::BindError},
     decide::{Figure, Memory, OwnerId, Report, Snapshot},
     health::{Health, HealthEvent, Scheduler},
-    journal::{Journal, JournalError, Told},
+    journal::{Journal, JournalError, Told, record::Key},
     model::{RecordType, ServiceId, VserverId},
     publish::{PublishError, interface::Listening, netlink::Watch, world::Reader, writer::Writer},
     worker::{DeferredTable, Epochs, Served, WorkerError, Workers, Zones},
@@ -217,6 +217,8 @@ pub struct Engine {
     told: mpsc::UnboundedReceiver<Told>,
     /// Orders on their way to the disk.
     given: Vec<Request>,
+    /// What those say something about; true: something else was found out of it meanwhile.
+    given_keys: BTreeMap<Key, bool>,
     /// Orders behind them.
     waiting: VecDeque<Request>,
     ticket: u64,

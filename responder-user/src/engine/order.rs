@@ -19,7 +19,7 @@ use crate::{
         told,
     },
     decide::{AddressState, Figure},
-    journal::{self, Findings, Kind, Record, Stamp, Told},
+    journal::{self, Findings, Kind, Record, Stamp, Told, record::Key},
     model::{MonitorId, ServiceId},
 };
 
@@ -72,9 +72,10 @@ impl Engine {
             return;
         }
         if self.told.is_closed() {
-            self.done_with(Err("the journal is gone".to_owned()));
+            self.done_with(&Err("the journal is gone".to_owned()));
         } else {
             self.ticket += 1;
+            self.given_keys = records.keys().map(|key| (key.clone(), false)).collect();
             self.journal.order(self.ticket, records.into_values().collect());
         }
     }
@@ -82,7 +83,7 @@ impl Engine {
     /// What the journal has to say; None: its thread is gone.
     pub(super) fn told(&mut self, told: Option<Told>) {
         match told {
-            Some(Told::Done { ticket, result }) if ticket == self.ticket => self.done_with(result),
+            Some(Told::Done { ticket, result }) if ticket == self.ticket => self.done_with(&result),
             Some(Told::Done { .. }) => {}
             Some(Told::Trouble(text)) => {
                 self.forget_trouble();
@@ -97,20 +98,58 @@ impl Engine {
             }
             None => {
                 self.problems.insert("the journal is gone: restart responderd, and report this".to_owned());
-                self.done_with(Err("the journal is gone".to_owned()));
+                self.done_with(&Err("the journal is gone".to_owned()));
             }
         }
     }
 
-    fn done_with(&mut self, result: Result<(), String>) {
+    fn done_with(&mut self, result: &Result<(), String>) {
+        let mut answers = Vec::new();
         for request in std::mem::take(&mut self.given) {
-            let answer = match &result {
+            let answer = match result {
                 Ok(()) => self.carry_out(&request.command),
                 Err(text) => Err(Refusal::new(format!("nothing is changed: {text}"))),
             };
-            let _ = request.reply.send(answer);
+            answers.push((request.reply, answer));
+        }
+        // Before anybody is told: what was found out meanwhile may not stand behind the order in the journal.
+        for (key, _) in std::mem::take(&mut self.given_keys).into_iter().filter(|(_, is_stale)| *is_stale) {
+            if let Some(record) = self.current(&key) {
+                self.journal.note(record);
+            }
+        }
+        for (reply, answer) in answers {
+            let _ = reply.send(answer);
         }
         self.give();
+    }
+
+    /// What was found out goes to the journal, but never behind an order on the same object that is on its way: that would
+    /// be lost. It is said anew when the order is carried out.
+    pub(super) fn note(&mut self, record: Record) {
+        match self.given_keys.get_mut(&record.key()) {
+            Some(is_stale) => *is_stale = true,
+            None => self.journal.note(record),
+        }
+    }
+
+    /// What is so now of an object that orders and findings change.
+    fn current(&self, key: &Key) -> Option<Record> {
+        let model = &self.plan.compiled.model;
+        match key {
+            Key::Memory(name) => {
+                let state = self.snapshot.vserver(model.vserver_named(name)?);
+                Some(Record::memory(name, &state.memory))
+            }
+            Key::Load(name) => {
+                Some(self.load_record(name, &self.snapshot.service(model.service_named(name)?).load))
+            }
+            Key::Report(name) => {
+                let (report, at) = self.orders.reports.get(name).copied().unwrap_or_default();
+                Some(Record::report(name, report, Stamp::now().before(self.load_clock().saturating_sub(at))))
+            }
+            _ => None,
+        }
     }
 
     fn forget_trouble(&mut self) {
@@ -130,7 +169,10 @@ impl Engine {
                  disabled and forced"
             )
         } else if let Some(version) = findings.other_version {
-            format!("journal {path}: of version {version}, not {}; set aside as {path}.aside", journal::frame::VERSION)
+            format!(
+                "journal {path}: of version {version}, not {}; set aside as {path}.aside",
+                journal::frame::VERSION
+            )
         } else if findings.is_foreign {
             format!("journal {path}: was no journal; set aside as {path}.aside")
         } else {
@@ -172,7 +214,8 @@ impl Engine {
                 let name = &model.vserver(id).name;
                 let mut state = self.snapshot.vserver(id);
                 let mut records = vec![order(Kind::Vserver, name)];
-                if enabled && state.clear_latch() {
+                if enabled {
+                    state.clear_latch();
                     records.push(Record::memory(name, &state.memory));
                 }
                 records
@@ -251,10 +294,9 @@ impl Engine {
         {
             out.push(Record::Address { service: service.name.clone(), address: *address, up: up(*state) });
             for monitor in self.health.checks_of(id) {
-                let (Some(state), Some(question)) = (
-                    self.health.check_state(id, index, monitor),
-                    question_of(model, id, monitor, *address),
-                ) else {
+                let (Some(state), Some(question)) =
+                    (self.health.check_state(id, index, monitor), question_of(model, id, monitor, *address))
+                else {
                     continue;
                 };
                 let up = up(state);

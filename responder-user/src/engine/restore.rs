@@ -44,8 +44,18 @@ impl<'a> Names<'a> {
         let numbered = |i: usize| i as u32;
         Self {
             model,
-            services: model.services.iter().enumerate().map(|(i, s)| (&*s.name, ServiceId(numbered(i)))).collect(),
-            monitors: model.monitors.iter().enumerate().map(|(i, m)| (&*m.name, MonitorId(numbered(i)))).collect(),
+            services: model
+                .services
+                .iter()
+                .enumerate()
+                .map(|(i, s)| (&*s.name, ServiceId(numbered(i))))
+                .collect(),
+            monitors: model
+                .monitors
+                .iter()
+                .enumerate()
+                .map(|(i, m)| (&*m.name, MonitorId(numbered(i))))
+                .collect(),
             vservers: model.vservers.iter().enumerate().map(|(i, v)| (&*v.name, i)).collect(),
         }
     }
@@ -60,14 +70,16 @@ impl<'a> Names<'a> {
         };
         match record {
             Record::Plan { .. } => true,
-            Record::Enabled { kind: Kind::Service, name, .. } => service(name),
-            Record::Enabled { kind: Kind::Vserver, name, .. } => vserver(name),
+            Record::Enabled { kind: Kind::Service, name, .. }
+            | Record::Load { service: name, .. }
+            | Record::Report { service: name, .. } => service(name),
+            Record::Enabled { kind: Kind::Vserver, name, .. } | Record::Memory { vserver: name, .. } => {
+                vserver(name)
+            }
             Record::Enabled { kind: Kind::Monitor, name, .. } => monitor(name),
             Record::Forced { service: name, monitor: check, .. } => {
                 service(name) && check.as_ref().is_none_or(monitor)
             }
-            Record::Load { service: name, .. } | Record::Report { service: name, .. } => service(name),
-            Record::Memory { vserver: name, .. } => vserver(name),
             Record::Address { service: name, address, .. } => self.place(name, *address).is_some(),
             Record::Check { service: name, address, monitor: check, .. } => {
                 monitor(check) && self.place(name, *address).is_some()
@@ -196,7 +208,12 @@ impl Restored {
 }
 
 /// What a monitor asks at an address of a service.
-pub(super) fn question_of(model: &Model, service: ServiceId, monitor: MonitorId, address: IpAddr) -> Option<u32> {
+pub(super) fn question_of(
+    model: &Model,
+    service: ServiceId,
+    monitor: MonitorId,
+    address: IpAddr,
+) -> Option<u32> {
     Probe::new(model.monitor(monitor), model.service(service), address).map(|probe| probe.fingerprint())
 }
 

@@ -1,7 +1,7 @@
 //! From a configuration file to a running engine.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
@@ -211,12 +211,14 @@ impl Engine {
                 tracing::error!(%error, "the control socket is gone");
             }
         });
-        let Restored { health, orders } = restore::restore(&plan.compiled.model, &opened.state, &Stamp::now());
+        let Restored { health, orders } =
+            restore::restore(&plan.compiled.model, &opened.state, &Stamp::now());
         let snapshot = snapshot(&plan.compiled.model, &health, &orders, false);
         let (send_checks, checks) = mpsc::channel(CHECKS);
         let scheduler = Scheduler::start_thread(health.jobs(&plan.compiled.model), send_checks)
             .map_err(|source| EngineError::System { what: "thread of the health checks", source })?;
-        let generation = restore::generation(&opened.state, writer.world().generation(), start, &Stamp::now());
+        let generation =
+            restore::generation(&opened.state, writer.world().generation(), start, &Stamp::now());
         if generation > writer.world().generation() {
             writer.world_mut().end_batch(generation);
         }
@@ -258,6 +260,7 @@ impl Engine {
             journal: opened.journal,
             told: opened.told,
             given: Vec::new(),
+            given_keys: BTreeMap::new(),
             waiting: VecDeque::new(),
             ticket: 0,
             unrecorded: (0..services).map(ServiceId).collect(),

@@ -120,7 +120,8 @@ pub fn take(octets: &[u8]) -> Found<'_> {
 
 /// The place of the next whole frame behind `from`.
 pub fn next_whole(octets: &[u8], from: usize) -> Option<usize> {
-    let candidates = octets.get(from..)?.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
+    let candidates =
+        octets.get(from..)?.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
     candidates.map(|(i, _)| from + i).find(|at| matches!(take(&octets[*at..]), Found::Frame { .. }))
 }
 

@@ -206,7 +206,8 @@ pub enum Key {
 impl Record {
     /// What a virtual server remembers.
     pub fn memory(vserver: &str, memory: &[Memory; RecordType::COUNT]) -> Self {
-        let types = RecordType::ALL.into_iter().zip(memory).filter(|(_, memory)| **memory != Memory::default());
+        let types =
+            RecordType::ALL.into_iter().zip(memory).filter(|(_, memory)| **memory != Memory::default());
         let types = types.map(|(rtype, memory)| TypeMemory {
             rtype: rtype.code(),
             was_up: memory.was_up,

@@ -65,16 +65,14 @@ pub fn replay(octets: &[u8]) -> Replay {
             return out;
         }
         // The mark of each frame says the version, too.
-        Header::Wrong => match frame::next_whole(octets, 0) {
-            Some(first) => {
-                out.findings.damaged.push(0);
-                at = first;
-            }
-            None => {
+        Header::Wrong => {
+            let Some(first) = frame::next_whole(octets, 0) else {
                 out.findings.is_foreign = true;
                 return out;
-            }
-        },
+            };
+            out.findings.damaged.push(0);
+            at = first;
+        }
     }
     out.read(octets, at);
     if !out.findings.damaged.is_empty() {
@@ -163,7 +161,8 @@ mod tests {
     }
 
     fn client() -> impl Strategy<Value = ipnet::IpNet> {
-        (any::<IpAddr>(), 0_u8..=32).prop_map(|(address, bits)| ipnet::IpNet::new(address, bits).unwrap().trunc())
+        (any::<IpAddr>(), 0_u8..=32)
+            .prop_map(|(address, bits)| ipnet::IpNet::new(address, bits).unwrap().trunc())
     }
 
     fn session() -> impl Strategy<Value = Session> {
@@ -181,8 +180,11 @@ mod tests {
         let states = any::<[Option<bool>; 3]>();
         prop_oneof![
             any::<(u64, u64)>().prop_map(|(generation, boot)| Record::Plan { generation, boot }),
-            (kind, name(), any::<bool>())
-                .prop_map(|(kind, name, enabled)| Record::Enabled { kind, name, enabled }),
+            (kind, name(), any::<bool>()).prop_map(|(kind, name, enabled)| Record::Enabled {
+                kind,
+                name,
+                enabled
+            }),
             (name(), proptest::option::of(name()), any::<Option<bool>>())
                 .prop_map(|(service, monitor, up)| Record::Forced { service, monitor, up }),
             (name(), vec(figure(), 0..4)).prop_map(|(service, figures)| Record::Load { service, figures }),

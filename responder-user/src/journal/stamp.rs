@@ -33,6 +33,7 @@ impl Stamp {
     }
 
     /// The moment so long before this one.
+    #[must_use]
     pub fn before(&self, by: Duration) -> Self {
         let by = millis(by);
         let uptime = self.uptime.checked_sub(by);
@@ -86,7 +87,10 @@ mod tests {
         assert_eq!(then.age(&at(51 * HOUR)), Some(Duration::from_hours(1)));
         assert_eq!(then.age(&at(49 * HOUR)), None);
         let unknown = Stamp { boot: 0, ..then };
-        assert_eq!(unknown.age(&Stamp { boot: 0, uptime: 0, wall: 50 * HOUR + 1 }), Some(Duration::from_millis(1)));
+        assert_eq!(
+            unknown.age(&Stamp { boot: 0, uptime: 0, wall: 50 * HOUR + 1 }),
+            Some(Duration::from_millis(1))
+        );
     }
 
     #[test]

@@ -117,7 +117,9 @@ mod tests {
         assert!(state.says(&force(None)));
         state.apply(force(Some(true)));
         state.apply(force(Some(false)));
-        assert!(state.says(&force(Some(false))) && !state.says(&force(Some(true))) && !state.says(&force(None)));
+        assert!(
+            state.says(&force(Some(false))) && !state.says(&force(Some(true))) && !state.says(&force(None))
+        );
         state.apply(force(None));
         assert!(state.is_empty());
     }
@@ -135,15 +137,20 @@ mod tests {
         };
         let mut state = State::default();
         state.apply(Record::Plan { generation: 1, boot: 1 });
-        let first = [session("0.0.0.0/0", "a", 1), session("2001:db8::/56", "a", 1), session("10.0.0.0/24", "a", 1)];
+        let first =
+            [session("0.0.0.0/0", "a", 1), session("2001:db8::/56", "a", 1), session("10.0.0.0/24", "a", 1)];
         let made = state.difference(&first);
         assert_eq!(made.len(), 3);
-        made.into_iter().for_each(|record| state.apply(record));
+        for record in made {
+            state.apply(record);
+        }
         assert_eq!(state.sessions().len(), 3);
         let second = [session("2001:db8::/56", "a", 2), session("10.0.0.0/24", "b", 2)];
         let made = state.difference(&second);
         assert_eq!(made.len(), 2, "one is the same, one changed, one went: {made:?}");
-        made.into_iter().for_each(|record| state.apply(record));
+        for record in made {
+            state.apply(record);
+        }
         assert_eq!(state.sessions().iter().map(|s| s.service.as_str()).collect::<Vec<_>>(), ["b", "a"]);
         state.difference(&[]).into_iter().for_each(|record| state.apply(record));
         assert_eq!(state.len(), 1, "nothing but the plan is left");

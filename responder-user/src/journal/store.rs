@@ -139,7 +139,8 @@ impl Store {
                 tracing::warn!(%error, "journal: no copy of the damaged file");
             }
         } else if findings.other_version.is_some() || findings.is_foreign {
-            let moved = fs::rename(self.path(), self.folder.join(ASIDE)).map_err(self.failed(ASIDE, "rename"));
+            let moved =
+                fs::rename(self.path(), self.folder.join(ASIDE)).map_err(self.failed(ASIDE, "rename"));
             if let Err(error) = moved {
                 self.unread = Some(error.to_string());
                 return Err(error);
@@ -156,7 +157,8 @@ impl Store {
         let folder = self.folder.clone();
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(self.failed("", "create"))?;
         let name = "journal.lock";
-        let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join(name));
+        let open =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join(name));
         let lock = open.map_err(self.failed(name, "open"))?;
         match lock.try_lock() {
             Ok(()) => self.lock = Some(lock),

@@ -230,7 +230,7 @@ impl Writer {
         }
         for (ticket, records) in inbox.orders {
             let result = self.store.order(&records);
-            let told = result.as_ref().map(|()| ()).map_err(ToString::to_string);
+            let told = result.as_ref().copied().map_err(ToString::to_string);
             self.judge(result, true);
             let _ = self.told.send(Told::Done { ticket, result: told });
         }
@@ -242,10 +242,7 @@ impl Writer {
             let synced = self.store.sync();
             self.judge(synced, false);
         }
-        self.unsynced_since = match self.store.is_synced() {
-            true => None,
-            false => self.unsynced_since.or(Some(now)),
-        };
+        self.unsynced_since = if self.store.is_synced() { None } else { self.unsynced_since.or(Some(now)) };
         self.show();
     }
 
@@ -253,7 +250,9 @@ impl Writer {
     fn judge(&mut self, result: Result<(), JournalError>, is_synced: bool) {
         match result {
             // No fault of the disk.
-            Err(JournalError::TooLarge { length }) => tracing::error!(length, "journal: a record is too large"),
+            Err(JournalError::TooLarge { length }) => {
+                tracing::error!(length, "journal: a record is too large");
+            }
             Err(error) => self.failed(&error),
             Ok(()) if is_synced && self.store.is_saved() && self.trouble.take().is_some() => {
                 let _ = self.told.send(Told::Healed);

@@ -14,11 +14,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nix::sys::signal::Signal;
-use responder_user::control::{
-    Command as Order,
-    client::Client,
-    command::{ForceKind, ForceState, ShowKind, SwitchKind},
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+    sys::signal::Signal,
+};
+use responder_user::{
+    control::{
+        Command as Order,
+        client::Client,
+        command::{ForceKind, ForceState, ShowKind, SwitchKind},
+    },
+    journal::{Record, record::Key, replay::replay},
 };
 use serde_json::Value;
 
@@ -136,7 +143,8 @@ const NAMES: [(&str, &str); 7] = [
 ];
 
 fn held(bed: &Bed, xdp: &str) -> String {
-    let names: String = NAMES.iter().map(|(name, _)| text::domain(&format!("{name}.example.com"), name)).collect();
+    let names: String =
+        NAMES.iter().map(|(name, _)| text::domain(&format!("{name}.example.com"), name)).collect();
     text::head(bed, xdp).replace("[server]\n", "[server]\nload_hold = \"1h\"\n") + HELD + &names
 }
 
@@ -185,7 +193,9 @@ impl Patient {
                         if socket.send(&query).is_ok() {
                             let mut reply = [0; 512];
                             match socket.recv(&mut reply) {
-                                Ok(len) if reply[..2] == query[..2] => break dns::read(&query, &reply[..len]),
+                                Ok(len) if reply[..2] == query[..2] => {
+                                    break dns::read(&query, &reply[..len]);
+                                }
                                 _ => {}
                             }
                         }
@@ -242,9 +252,10 @@ fn a_restart_changes_no_answer_with_xdp() {
     assert_eq!(daemon.status()["generation"], generation, "nothing was published: nothing changed");
     daemon.stop();
     // Other numbers of everything: another world.
-    let moved = held(&bed, native).replacen("[[service]]", &(text::service("z", "198.51.100.77") + "[[service]]"), 1)
-        + &text::vserver("z", &["z"], "")
-        + &text::policy("10.53.0.3/32");
+    let moved =
+        held(&bed, native).replacen("[[service]]", &(text::service("z", "198.51.100.77") + "[[service]]"), 1)
+            + &text::vserver("z", &["z"], "")
+            + &text::policy("10.53.0.3/32");
     let config = bed.write("responder.toml", &moved);
     let daemon = Daemon::start(&bed, &config);
     assert!(daemon.log().contains("a new world"), "{}", daemon.log());
@@ -260,7 +271,10 @@ fn a_restart_changes_no_answer_with_xdp() {
     // And the way back is open.
     daemon.ctl_ok(&["report", "l", "primary=auto"]);
     daemon.ctl_ok(&["enable", "vserver", "latched"]);
-    assert_eq!(dns::ask(&dns::socket(&bed), "latched.example.com", A).addresses[0].to_string(), "198.51.100.4");
+    assert_eq!(
+        dns::ask(&dns::socket(&bed), "latched.example.com", A).addresses[0].to_string(),
+        "198.51.100.4"
+    );
     daemon.kill();
     let daemon = Daemon::start(&bed, &config);
     assert_eq!(daemon.ctl_json(&["show", "vserver", "latched"])["latched"], false);
@@ -292,7 +306,9 @@ fn a_restart_changes_no_answer_without_xdp() {
     let (asked, again) = client.stop();
     assert_eq!(daemon.stats()["worker_answer_servfail"], 0);
     assert!(asked > 500, "{asked} queries prove little");
-    say!("{restarts} restarts with states in force, no XDP: {asked} queries, 0 lost, 0 changed, {again} asked again");
+    say!(
+        "{restarts} restarts with states in force, no XDP: {asked} queries, 0 lost, 0 changed, {again} asked again"
+    );
 }
 
 /// What a client knows of one object: the last word that was acknowledged, and the one that was under way when the daemon
@@ -320,11 +336,19 @@ fn order_until_death(socket: &std::path::Path, who: usize, known: &Mutex<BTreeMa
             1 => {
                 let state = if is_on { ForceState::Auto } else { ForceState::Down };
                 let value = if is_on { Value::Null } else { Value::from("down") };
-                (format!("{service} forced"), Order::Force { kind: ForceKind::Service, name: service.clone(), state }, value)
+                (
+                    format!("{service} forced"),
+                    Order::Force { kind: ForceKind::Service, name: service.clone(), state },
+                    value,
+                )
             }
             2 => {
                 let figures = vec![format!("connections={round}")];
-                (format!("{service} load"), Order::Load { service: service.clone(), figures }, serde_json::json!({"connections": round as f64}))
+                (
+                    format!("{service} load"),
+                    Order::Load { service: service.clone(), figures },
+                    serde_json::json!({"connections": round as f64}),
+                )
             }
             _ => {
                 let states = vec![format!("threshold={}", if is_on { "above" } else { "below" })];
@@ -389,7 +413,9 @@ fn what_was_acknowledged_is_in_force_after_kill_9() {
             *known = Known { acknowledged: Some(found), ..Known::default() };
         }
     }
-    say!("kill -9 while orders are acknowledged: {rounds} times, {acknowledged} acknowledged, 0 lost, {unsaid} done unsaid");
+    say!(
+        "kill -9 while orders are acknowledged: {rounds} times, {acknowledged} acknowledged, 0 lost, {unsaid} done unsaid"
+    );
     assert!(acknowledged > rounds * 4, "{acknowledged} orders prove little");
 }
 
@@ -403,11 +429,13 @@ fn limit_files(pid: u32, octets: &str) {
 fn a_full_disk_refuses_orders_and_the_daemon_goes_on() {
     let bed = Bed::new();
     let health = Health::start(&bed);
-    let body = HELD.replace("\"1h\"", "\"100ms\"").replace("\"2s\"", "\"50ms\"").replace("fall = 3", "fall = 1").replace(
-        "services = [\"l\"]",
-        "services = [\"checked\"]",
-    );
-    let names: String = NAMES.iter().map(|(name, _)| text::domain(&format!("{name}.example.com"), name)).collect();
+    let body = HELD
+        .replace("\"1h\"", "\"100ms\"")
+        .replace("\"2s\"", "\"50ms\"")
+        .replace("fall = 3", "fall = 1")
+        .replace("services = [\"l\"]", "services = [\"checked\"]");
+    let names: String =
+        NAMES.iter().map(|(name, _)| text::domain(&format!("{name}.example.com"), name)).collect();
     let config = bed.write("responder.toml", &(text::head(&bed, "mode = \"off\"") + &body + &names));
     let daemon = Daemon::start(&bed, &config);
     let socket = dns::socket(&bed);
@@ -416,7 +444,13 @@ fn a_full_disk_refuses_orders_and_the_daemon_goes_on() {
     let journal: PathBuf = bed.folder().join("state/journal");
     // So that one order fits and the next is cut.
     daemon.ctl_ok(&["force", "service", "c", "down"]);
-    let len = daemon.status()["journal"]["bytes"].as_u64().unwrap();
+    let bytes = || daemon.status()["journal"]["bytes"].as_u64().unwrap();
+    let mut len = 0;
+    // What follows from the order is written after it.
+    while len != bytes() {
+        len = bytes();
+        thread::sleep(Duration::from_millis(50));
+    }
     limit_files(daemon.pid(), &(len + 10).to_string());
     let refused = daemon.ctl(&["disable", "service", "a"]);
     assert_eq!(refused.status.code(), Some(1));
@@ -480,7 +514,11 @@ fn a_journal_that_is_damaged_or_in_use_is_said() {
     let daemon = Daemon::start(&bed, &config);
     let problems = daemon.status()["problems"].to_string();
     assert!(problems.contains("damaged at octet"), "{problems}");
-    assert_eq!(daemon.ctl_json(&["show", "service", "s1"])["admin"], "enabled", "as if it had never been said");
+    assert_eq!(
+        daemon.ctl_json(&["show", "service", "s1"])["admin"],
+        "enabled",
+        "as if it had never been said"
+    );
     assert_eq!(daemon.ctl_json(&["show", "service", "s2"])["admin"], "disabled", "what came after stands");
     assert_eq!(fs::read(bed.folder().join("state/journal.damaged")).unwrap(), octets);
     // A tail that was never finished is cut, and that is no problem.
@@ -492,4 +530,118 @@ fn a_journal_that_is_damaged_or_in_use_is_said() {
     let problems = daemon.status()["problems"].to_string();
     assert!(!problems.contains("journal"), "{problems}");
     assert_eq!(daemon.ctl_json(&["show", "service", "s2"])["admin"], "disabled");
+}
+
+/// A disk of its own for the daemon's state, seen by this thread and what it starts, that can be made to hang.
+struct Disk {
+    folder: PathBuf,
+}
+
+impl Disk {
+    fn mount(bed: &Bed) -> Self {
+        let must = |program: &str, args: &[&str]| {
+            let output = tool(program, args);
+            assert!(
+                output.status.success(),
+                "{program} {args:?}: {output:?}; `cargo xtask setup` installs what is missing"
+            );
+        };
+        let folder = bed.folder().join("state");
+        let image = bed.folder().join("disk");
+        fs::create_dir(&folder).unwrap();
+        fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
+        must("mkfs.ext4", &["-q", image.to_str().unwrap()]);
+        unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).unwrap();
+        let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).unwrap();
+        must("mount", &["-o", "loop", image.to_str().unwrap(), folder.to_str().unwrap()]);
+        Self { folder }
+    }
+
+    /// It hangs until this is dropped.
+    fn hang(&self) -> Hung<'_> {
+        let output = tool("fsfreeze", &["-f", self.folder.to_str().unwrap()]);
+        assert!(output.status.success(), "{output:?}");
+        Hung(self)
+    }
+}
+
+/// A disk that hangs: nothing that is written to it ends.
+struct Hung<'a>(&'a Disk);
+
+impl Drop for Hung<'_> {
+    fn drop(&mut self) {
+        tool("fsfreeze", &["-u", self.0.folder.to_str().unwrap_or_default()]);
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        tool("umount", &["-l", self.folder.to_str().unwrap_or_default()]);
+    }
+}
+
+#[test]
+fn a_disk_that_hangs_holds_up_orders_and_no_answer() {
+    let bed = Bed::new();
+    let disk = Disk::mount(&bed);
+    let health = Health::start(&bed);
+    health.set("jpn", false);
+    let body =
+        HELD.replace("\"1h\"", "\"100ms\"").replace("\"2s\"", "\"50ms\"").replace("fall = 3", "fall = 1");
+    let held = "[[domain]]\nname = \"held.example.com\"\nvserver = \"held\"\n\n";
+    let head = text::head(&bed, "mode = \"off\"").replace("[server]\n", "[server]\nload_hold = \"1s\"\n");
+    let config = bed.write("responder.toml", &(head + &body + held));
+    let daemon = Daemon::start(&bed, &config);
+    daemon.ctl_ok(&["load", "b", "connections=1"]);
+    let socket = dns::socket(&bed);
+    let is_given = |address: &str| {
+        let began = Instant::now();
+        let wanted: IpAddr = address.parse().unwrap();
+        while dns::ask(&socket, "held.example.com", A).addresses != [wanted] {
+            assert!(began.elapsed() < Duration::from_secs(2), "{address} is not answered");
+            thread::sleep(Duration::from_millis(2));
+        }
+    };
+    is_given("10.77.0.1");
+    let asked = Instant::now();
+    thread::scope(|scope| {
+        let hung = disk.hang();
+        let order = scope.spawn(|| {
+            daemon.ctl_ok(&["load", "b", "connections=7"]);
+            asked.elapsed()
+        });
+        thread::sleep(Duration::from_millis(100));
+        // Each of these would hang if anything but orders waited.
+        for _ in 0..5 {
+            health.set("jpn", true);
+            health.set("in", false);
+            is_given("10.77.0.2");
+            health.set("in", true);
+            health.set("jpn", false);
+            is_given("10.77.0.1");
+            let began = Instant::now();
+            let load = &daemon.ctl_json(&["show", "service", "b"])["load"];
+            assert_ne!(load["connections"], 7.0, "not before it is on the disk");
+            assert!(began.elapsed() < Duration::from_secs(1), "status waits for the disk");
+        }
+        // What was found out meanwhile of the same object: the old figure is over.
+        while !daemon.ctl_json(&["show", "service", "b"])["load"].is_null() {
+            assert!(asked.elapsed() < PATIENCE, "the old figure stays");
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert!(!order.is_finished(), "an order was acknowledged without the disk");
+        drop(hung);
+        let took = order.join().unwrap();
+        say!(
+            "a disk that hung: the order took {:.1} s, 10 changes of health did not wait",
+            took.as_secs_f64()
+        );
+    });
+    daemon.kill();
+    let state = replay(&fs::read(disk.folder.join("journal")).unwrap()).state;
+    let Some(Record::Load { figures, .. }) = state.get(&Key::Load("b".to_owned())) else {
+        panic!("the end of the old figure stands behind the order: {state:?}")
+    };
+    assert_eq!(figures.iter().map(|figure| figure.value).collect::<Vec<_>>(), [7.0]);
 }

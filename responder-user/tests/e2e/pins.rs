@@ -224,8 +224,11 @@ fn two_daemons_never_share_pins() {
     let text = text::head(&bed, "") + &text::stable();
     let config = bed.write("responder.toml", &text);
     let daemon = Daemon::start(&bed, &config);
-    // Another control socket and other addresses, but the same pins.
-    let text = text.replace("control.sock", "other.sock").replace(":53\"", ":5353\"");
+    // Another control socket, state folder and other addresses, but the same pins.
+    let text = text
+        .replace("control.sock", "other.sock")
+        .replace("/state\"", "/other\"")
+        .replace(":53\"", ":5353\"");
     let other = bed.write("other.toml", &text);
     // Nor while the first one is stopped in whatever it does (T-C2): it would go on with an old plan.
     for is_stopped in [false, true] {

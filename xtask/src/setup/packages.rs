@@ -18,7 +18,7 @@ pub struct Package {
 }
 
 /// What the tests and the demo talk to the responder with.
-pub const TEST_TOOLS: [Package; 8] = [
+pub const TEST_TOOLS: [Package; 9] = [
     Package { name: "iproute2", program: "ip", why: "network namespaces and veth pairs of the tests" },
     Package { name: "bind9-dnsutils", program: "dig", why: "real queries, one at a time" },
     Package {
@@ -29,6 +29,7 @@ pub const TEST_TOOLS: [Package; 8] = [
     Package { name: "dnsperf", program: "dnsperf", why: "query load of the demo and the tests" },
     Package { name: "bpftool", program: "bpftool", why: "looks at loaded programs and pinned maps" },
     Package { name: "tcpdump", program: "tcpdump", why: "reads what `responderctl capture` writes" },
+    Package { name: "e2fsprogs", program: "mkfs.ext4", why: "disks of the tests that hang" },
     Package { name: "ethtool", program: "ethtool", why: "switches offloads of the test interfaces" },
     Package { name: NGINX, program: "nginx", why: "real HTTP endpoints for health checks" },
 ];

@@ -34,7 +34,10 @@ fn model(is_reversed: bool) -> Model {
         .enumerate()
         .map(|(i, name)| Service {
             name: (*name).to_owned(),
-            addresses: vec![format!("192.0.2.{i}").parse().unwrap(), format!("2001:db8::{i}").parse().unwrap()],
+            addresses: vec![
+                format!("192.0.2.{i}").parse().unwrap(),
+                format!("2001:db8::{i}").parse().unwrap(),
+            ],
             // Of c and d nobody checks anything: what is said of them is decided at once.
             monitors: if i < 2 { vec![(MonitorId(u32::from(is_reversed)), 1)] } else { Vec::new() },
             enabled: true,
@@ -220,7 +223,14 @@ fn a_state_has_to_be_disproved_as_often_as_before() {
     let fail = |health: &mut Health| {
         let result = ProbeResult { ok: false, detail: "refused".to_owned(), took: Duration::ZERO };
         let at = Instant::now();
-        health.apply(HealthEvent::Result { epoch: 0, monitor: MonitorId(0), service: a, address: 0, result, at })
+        health.apply(HealthEvent::Result {
+            epoch: 0,
+            monitor: MonitorId(0),
+            service: a,
+            address: 0,
+            result,
+            at,
+        })
     };
     assert_eq!(fail(&mut health).len(), 0);
     assert_eq!(fail(&mut health).len(), 0);
@@ -239,10 +249,11 @@ fn what_was_pushed_counts_as_long_as_it_would_have() {
     let report = Report { primary_up: Some(false), ..Report::default() };
     let records = [load("c", 12.0, 20), Record::report("d", report, NOW.before(Duration::from_secs(30)))];
     let state = state_of(&records);
+    let age = |at: Duration| BEFORE.checked_sub(at).unwrap().as_secs();
     let at = |now: Stamp| {
         let orders = restore(&model(false), &state, &now).orders;
-        let figure = orders.loads["c"].get("connections").map(|figure| (BEFORE - figure.at).as_secs());
-        (figure, orders.reports.get("d").map(|(_, at)| (BEFORE - *at).as_secs()))
+        let figure = orders.loads["c"].get("connections").map(|figure| age(figure.at));
+        (figure, orders.reports.get("d").map(|(_, at)| age(*at)))
     };
     assert_eq!(at(NOW), (Some(20), Some(30)));
     let later = Stamp { uptime: NOW.uptime + 10_000, ..NOW };
@@ -336,22 +347,20 @@ fn a_journal_with_every_byte_flipped_in_turn_never_yields_a_wrong_answer() {
         let (safe, as_if_never) = without(n.checked_sub(1));
         let never = words(&model, &as_if_never);
         for at in start..end {
-            for change in [0xff, 1 << (at % 8)] {
-                let mut other = octets.clone();
-                other[at] ^= change;
-                let read = replay(&other);
-                assert!(!read.findings.is_whole(), "{at}: not noticed");
-                let snapshot = snapshot_of(&model, &read.state);
-                assert_eq!(snapshot, safe, "octet {at}, of record {n}");
-                for (i, given) in words(&model, &snapshot).iter().enumerate() {
-                    let is_undecided = given.ends_with(": ?");
-                    assert!(is_undecided || *given == right[i] || *given == never[i], "octet {at}: {given}");
-                    undecided += usize::from(is_undecided);
-                }
-                flips += 1;
+            let mut other = octets.clone();
+            other[at] ^= if at % 2 == 0 { 0xff } else { 1 << (at / 2 % 8) };
+            let read = replay(&other);
+            assert!(!read.findings.is_whole(), "{at}: not noticed");
+            let snapshot = snapshot_of(&model, &read.state);
+            assert_eq!(snapshot, safe, "octet {at}, of record {n}");
+            for (i, given) in words(&model, &snapshot).iter().enumerate() {
+                let is_undecided = given.ends_with(": ?");
+                assert!(is_undecided || *given == right[i] || *given == never[i], "octet {at}: {given}");
+                undecided += usize::from(is_undecided);
             }
+            flips += 1;
         }
     }
-    assert_eq!(flips, 2 * octets.len());
+    assert_eq!(flips, octets.len());
     assert!(undecided > 0);
 }
