@@ -22,7 +22,7 @@ const SYNC: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// And at the latest after this.
-const RETRY_MOST: Duration = Duration::from_secs(16);
+const RETRY_MOST: Duration = Duration::from_secs(5);
 
 /// With nothing to do it sleeps.
 const SLEEP: Duration = Duration::from_hours(1);
@@ -236,6 +236,8 @@ impl Writer {
         }
         let now = Instant::now();
         if self.trouble.is_some() && now >= self.retry.0 {
+            let wait = (self.retry.1 * 2).min(RETRY_MOST);
+            self.retry = (now + wait, wait);
             let probed = self.store.probe();
             self.judge(probed, true);
         } else if self.unsynced_since.is_some_and(|since| now >= since + SYNC) {
@@ -263,8 +265,9 @@ impl Writer {
 
     fn failed(&mut self, error: &JournalError) {
         let text = error.to_string();
-        let wait = if self.trouble.is_none() { RETRY } else { (self.retry.1 * 2).min(RETRY_MOST) };
-        self.retry = (Instant::now() + wait, wait);
+        if self.trouble.is_none() {
+            self.retry = (Instant::now() + RETRY, RETRY);
+        }
         if self.trouble.as_ref() != Some(&text) {
             self.trouble = Some(text.clone());
             let _ = self.told.send(Told::Trouble(text));
