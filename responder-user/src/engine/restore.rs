@@ -66,7 +66,7 @@ impl<'a> Names<'a> {
         let monitor = |name: &String| self.monitors.contains_key(name.as_str());
         let scope = |scope: &Scope| match scope {
             Scope::Id(_) => true,
-            Scope::Vserver(name) => vserver(name),
+            Scope::Vserver(name) | Scope::Domain(name, _) => vserver(name),
         };
         match record {
             Record::Plan { .. } => true,
@@ -85,7 +85,9 @@ impl<'a> Names<'a> {
                 monitor(check) && self.place(name, *address).is_some()
             }
             Record::Session(session) => {
-                scope(&session.scope) && vserver(&session.link) && service(&session.service)
+                scope(&session.scope)
+                    && session.link.as_ref().is_none_or(vserver)
+                    && service(&session.service)
             }
             Record::SessionEnd { .. } => false,
         }
@@ -167,10 +169,16 @@ impl Restored {
                     self.orders.reports.insert(service.clone(), (report, at));
                 }
             }
-            Record::Memory { vserver, types } => {
+            Record::Memory { vserver, boot, types } => {
+                let is_same_clock = *boot == now.boot && now.boot != 0;
                 let memory = types.iter().filter_map(|of| {
                     let rtype = RecordType::ALL.into_iter().find(|rtype| rtype.code() == of.rtype)?;
-                    let memory = Memory { was_up: of.was_up, latched: of.latched, spilled: of.spilled };
+                    let memory = Memory {
+                        was_up: of.was_up,
+                        latched: of.latched,
+                        spilled: of.spilled,
+                        spill_ended: if is_same_clock { of.spill_ended } else { 0 },
+                    };
                     Some((rtype, memory))
                 });
                 self.orders.memories.insert(vserver.clone(), memory.collect());

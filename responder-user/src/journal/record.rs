@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use super::{JournalError, Stamp, frame::MAX_BODY};
+use super::{JournalError, Stamp, frame::MAX_BODY, stamp::boot};
 use crate::{
     decide::{Memory, Report},
     model::RecordType,
@@ -44,6 +44,8 @@ pub struct TypeMemory {
     pub latched: bool,
     /// [`Memory::spilled`]
     pub spilled: bool,
+    /// [`Memory::spill_ended`], on a clock that ends with the boot.
+    pub spill_ended: u64,
 }
 
 /// Which virtual servers share a session.
@@ -53,6 +55,8 @@ pub enum Scope {
     Id(u16),
     /// This one.
     Vserver(String),
+    /// This one for this domain.
+    Domain(String, String),
 }
 
 /// What keeps a session.
@@ -71,14 +75,16 @@ pub struct Session {
     pub scope: Scope,
     /// Whose: the client address without the bits behind the mask.
     pub client: IpNet,
-    /// The virtual server that answered: the primary, or a backup.
-    pub link: String,
+    /// The virtual server that answered, the primary or a backup, where that matters.
+    pub link: Option<String>,
     /// The service that was given.
     pub service: String,
     /// What keeps it.
     pub kind: SessionKind,
     /// When it ends: wall time in milliseconds since 1970, on the calendar that said [`Self::at`].
     pub expires: u64,
+    /// When the client came to that virtual server, likewise.
+    pub since: u64,
     /// When this was noted.
     pub at: Stamp,
 }
@@ -144,6 +150,8 @@ pub enum Record {
     Memory {
         /// The virtual server.
         vserver: String,
+        /// [`Stamp::boot`]
+        boot: u64,
         /// Types without an entry remember nothing.
         types: Vec<TypeMemory>,
     },
@@ -213,8 +221,9 @@ impl Record {
             was_up: memory.was_up,
             latched: memory.latched,
             spilled: memory.spilled,
+            spill_ended: memory.spill_ended,
         });
-        Self::Memory { vserver: vserver.to_owned(), types: types.collect() }
+        Self::Memory { vserver: vserver.to_owned(), boot: boot(), types: types.collect() }
     }
 
     /// What is told of a service.
@@ -316,10 +325,11 @@ mod tests {
         let session = Session {
             scope: Scope::Id(7),
             client: "10.0.0.0/24".parse().unwrap(),
-            link: "www".to_owned(),
+            link: Some("www".to_owned()),
             service: "a".to_owned(),
             kind: SessionKind::SourceIp,
             expires: 1_000_000 + 120_000,
+            since: 1_000_000,
             at,
         };
         let left = |now: Stamp| session.left(&now).map(|left| left.as_secs());

@@ -148,16 +148,23 @@ mod tests {
     }
 
     fn memory() -> impl Strategy<Value = TypeMemory> {
-        (any::<u16>(), any::<[bool; 3]>()).prop_map(|(rtype, [was_up, latched, spilled])| TypeMemory {
-            rtype,
-            was_up,
-            latched,
-            spilled,
-        })
+        (any::<u16>(), any::<[bool; 3]>(), any::<u64>()).prop_map(
+            |(rtype, [was_up, latched, spilled], spill_ended)| TypeMemory {
+                rtype,
+                was_up,
+                latched,
+                spilled,
+                spill_ended,
+            },
+        )
     }
 
     fn scope() -> impl Strategy<Value = Scope> {
-        prop_oneof![(0_u16..3).prop_map(Scope::Id), name().prop_map(Scope::Vserver)]
+        prop_oneof![
+            (0_u16..3).prop_map(Scope::Id),
+            name().prop_map(Scope::Vserver),
+            (name(), name()).prop_map(|(vserver, domain)| Scope::Domain(vserver, domain)),
+        ]
     }
 
     fn client() -> impl Strategy<Value = ipnet::IpNet> {
@@ -166,10 +173,11 @@ mod tests {
     }
 
     fn session() -> impl Strategy<Value = Session> {
-        (scope(), client(), name(), name(), any::<bool>(), any::<u64>(), stamp()).prop_map(
-            |(scope, client, link, service, is_spilled, expires, at)| {
+        let link = proptest::option::of(name());
+        (scope(), client(), link, name(), any::<bool>(), any::<(u64, u64)>(), stamp()).prop_map(
+            |(scope, client, link, service, is_spilled, (expires, since), at)| {
                 let kind = if is_spilled { SessionKind::Spillover } else { SessionKind::SourceIp };
-                Session { scope, client, link, service, kind, expires, at }
+                Session { scope, client, link, service, kind, expires, since, at }
             },
         )
     }
@@ -191,7 +199,11 @@ mod tests {
             (name(), states, stamp()).prop_map(|(service, [primary_up, effective_up, above], at)| {
                 Record::Report { service, primary_up, effective_up, above, at }
             }),
-            (name(), vec(memory(), 0..4)).prop_map(|(vserver, types)| Record::Memory { vserver, types }),
+            (name(), any::<u64>(), vec(memory(), 0..4)).prop_map(|(vserver, boot, types)| Record::Memory {
+                vserver,
+                boot,
+                types
+            }),
             (name(), any::<IpAddr>(), any::<Option<bool>>())
                 .prop_map(|(service, address, up)| Record::Address { service, address, up }),
             (name(), any::<IpAddr>(), name(), any::<u32>(), any::<Option<bool>>()).prop_map(

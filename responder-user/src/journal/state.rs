@@ -129,10 +129,11 @@ mod tests {
         let session = |client: &str, service: &str, uptime| Session {
             scope: Scope::Vserver("www".to_owned()),
             client: client.parse().unwrap(),
-            link: "www".to_owned(),
+            link: None,
             service: service.to_owned(),
             kind: SessionKind::Spillover,
             expires: 5_000,
+            since: 1_000,
             at: Stamp { boot: 1, uptime, wall: 1_000 },
         };
         let mut state = State::default();

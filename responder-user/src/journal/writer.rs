@@ -310,10 +310,11 @@ mod tests {
         let session = Session {
             scope: Scope::Id(3),
             client: "10.0.0.0/24".parse().unwrap(),
-            link: "www".to_owned(),
+            link: Some("www".to_owned()),
             service: "a".to_owned(),
             kind: SessionKind::SourceIp,
             expires: 7,
+            since: 1,
             at: Stamp::default(),
         };
         opened.journal.sessions(std::slice::from_ref(&session));

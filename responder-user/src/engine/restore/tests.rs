@@ -113,8 +113,8 @@ fn memory(name: &str, memory: Memory) -> Record {
     Record::memory(name, &[memory, memory, Memory::default(), Memory::default()])
 }
 
-const LATCHED: Memory = Memory { was_up: false, latched: true, spilled: false };
-const UP: Memory = Memory { was_up: true, latched: false, spilled: false };
+const LATCHED: Memory = Memory { was_up: false, latched: true, spilled: false, spill_ended: 0 };
+const UP: Memory = Memory { was_up: true, latched: false, spilled: false, spill_ended: 0 };
 
 /// A life: what was so at first, and what became of it.
 fn life() -> Vec<Record> {
@@ -267,6 +267,18 @@ fn what_was_pushed_counts_as_long_as_it_would_have() {
 }
 
 #[test]
+fn the_end_of_spillover_is_known_within_a_boot() {
+    let ended = Memory { spill_ended: 77, ..UP };
+    let state = state_of(&[memory("spill", ended)]);
+    let at = |boot| {
+        let orders = restore(&model(false), &state, &Stamp { boot, ..NOW }).orders;
+        orders.memories["spill"][0].1.spill_ended
+    };
+    let boot = Stamp::now().boot;
+    assert_eq!((at(boot), at(boot + 1)), (77, 0), "its clock ends with the boot");
+}
+
+#[test]
 fn generations_never_go_back() {
     let state = state_of(&[Record::Plan { generation: 100, boot: 7 }]);
     let adopted = Start::Adopted { put: 0, removed: 0 };
@@ -285,10 +297,11 @@ fn what_the_configuration_lacks_is_dropped_from_the_file() {
         Record::Session(Session {
             scope: Scope::Id(1),
             client: format!("10.0.{}.0/24", service.len()).parse().unwrap(),
-            link: "plain".to_owned(),
+            link: Some("plain".to_owned()),
             service: service.to_owned(),
             kind: SessionKind::SourceIp,
             expires: NOW.wall + 60_000,
+            since: NOW.wall,
             at: NOW,
         })
     };
