@@ -433,7 +433,14 @@ fn zones_answer_as_rfc_1034_says() {
             &[],
             &["ns1.example.com. 300 IN A 192.0.2.53", "ns1.example.com. 300 IN AAAA 2001:db8::53"],
         ),
-        ("EXAMPLE.com", 15, NoError, &["example.com. 300 IN MX 10 mail.example.com."], &[], &[]),
+        (
+            "EXAMPLE.com",
+            15,
+            NoError,
+            &["example.com. 300 IN MX 10 mail.example.com."],
+            &[],
+            &["mail.example.com. 300 IN A 192.0.2.25"],
+        ),
         ("example.com", 16, NoError, &["example.com. 300 IN TXT hello"], &[], &[]),
         ("example.com", 1, NoError, &[], &[SOA], &[]),
         ("example.com", 43, NoError, &[], &[SOA], &[]),
@@ -580,7 +587,8 @@ fn the_compiler_hears_what_stands_beside_gslb_names() {
 fn a_ring_of_aliases_ends() {
     let message = fixture().get("ring.example.com", 1);
     assert_eq!(message.metadata.response_code, ResponseCode::NoError);
-    assert!(message.answers.iter().all(|r| r.record_type() == T::CNAME) && message.answers.len() <= 8);
+    assert!(message.answers.iter().all(|r| r.record_type() == T::CNAME));
+    assert_eq!(message.answers.len(), 2, "each alias once");
 }
 
 #[test]

@@ -28,7 +28,7 @@ use responder_common::{
 use super::{
     deferred::Beside,
     message::{self, Request},
-    walk,
+    walk::{self, Asking},
     zone::Zones,
 };
 
@@ -259,6 +259,9 @@ fn answer<W: World>(
         |query: &AnyQuery| query.question_end + query.edns.reply_len(&query.options, &world.control().nsid);
     let room = |query: &AnyQuery| limit.max(least(query)).min(whole);
     let known = names.known(world, &query.name).map_err(|_| rcode::SERVFAIL)?;
+    let beside = |query: &AnyQuery, found: Found<'_>, out: &mut [u8]| {
+        walk::deferred(Asking { message, query, client, world, names }, found, &mut out[..room(query)])
+    };
     if let Known::Entry(entry) = known
         && query.qtype != rtype::ANY
     {
@@ -268,24 +271,17 @@ fn answer<W: World>(
             Err(Counter::PassOtherType) => {
                 let records = names.beside.records.get(octets(&query.name));
                 if let Some(place) = records.and_then(|records| place_of(records, entry, query.qtype)) {
-                    let at = number_of(world, entry, place.side, client, query.edns, &mut query.options)?;
-                    let found = Found { known, at, ttl: place.ttl };
-                    return walk::deferred(
-                        message,
-                        query,
-                        client,
-                        world,
-                        names,
-                        found,
-                        &mut out[..room(query)],
-                    );
+                    let number = number_of(world, entry, place.side, client, query.edns, &mut query.options)?;
+                    let found = Found { known, number, ttl: place.ttl };
+                    return beside(query, found, out);
                 }
             }
             // The set stands for an answer that it cannot hold.
             Err(Counter::PassLarge) => {
-                let (at, ttl) = reference_of(world, entry, query.qtype, client, query.edns, &query.options)?;
-                let found = Found { known, at, ttl };
-                return walk::deferred(message, query, client, world, names, found, &mut out[..room(query)]);
+                let (number, ttl) =
+                    reference_of(world, entry, query.qtype, client, query.edns, &mut query.options)?;
+                let found = Found { known, number, ttl };
+                return beside(query, found, out);
             }
             Err(Counter::DropDecision) => return Ok(Outcome::Dropped),
             // RFC 7871 7.1.2.
@@ -306,7 +302,7 @@ fn answer<W: World>(
         let answer = lookup::no_name::<W, SOA_WORDS>(world, apex_at, zone).map_err(|_| rcode::SERVFAIL)?;
         return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL);
     }
-    walk::walk(message, query, client, world, names, known, &mut out[..room(query)])
+    walk::walk(Asking { message, query, client, world, names }, known, &mut out[..room(query)])
 }
 
 /// An answer beside the table.

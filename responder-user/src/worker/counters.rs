@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam::utils::CachePadded;
 use responder_common::wire::rcode;
 
+use super::walk::YXDOMAIN;
+
 macro_rules! counters {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal),* $(,)?) => {
         /// What happened to a query or a connection.
@@ -39,6 +41,8 @@ counters! {
     ServFail = "worker_answer_servfail",
     /// Sent: NXDOMAIN.
     NxDomain = "worker_answer_nxdomain",
+    /// Sent: YXDOMAIN, for a name that a DNAME makes too long.
+    YxDomain = "worker_answer_yxdomain",
     /// Sent: NOTIMP.
     NotImp = "worker_answer_notimp",
     /// Sent: REFUSED.
@@ -94,6 +98,7 @@ impl Counters {
             rcode::NOERROR => Count::NoError,
             rcode::FORMERR => Count::FormErr,
             rcode::NXDOMAIN => Count::NxDomain,
+            YXDOMAIN => Count::YxDomain,
             rcode::NOTIMP => Count::NotImp,
             rcode::REFUSED => Count::Refused,
             rcode::BADVERS => Count::BadVers,

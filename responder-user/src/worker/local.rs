@@ -12,6 +12,7 @@ use super::{
     counters::{Count, Counters},
     epoch::Epochs,
     limit::Errors,
+    walk::YXDOMAIN,
 };
 
 /// Ports that are known to answer anything with something (CVE-2024-2169): the list of the XDP program, and 0.
@@ -65,7 +66,7 @@ impl<W: World> Local<W> {
             self.counters.add(if outcome == Outcome::Dropped { Count::Dropped } else { Count::Silent });
             return None;
         };
-        let helps = matches!(rcode, rcode::NOERROR | rcode::NXDOMAIN) && client.port() != DNS_PORT;
+        let helps = matches!(rcode, rcode::NOERROR | rcode::NXDOMAIN | YXDOMAIN) && client.port() != DNS_PORT;
         let limited = |reply: Option<usize>| {
             self.counters.add(if reply.is_some() { Count::Slipped } else { Count::Limited });
             reply

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! pin, socket -> udp (batch), tcp (connections) -> answer -> the table, by the functions of the XDP program
-//!                                                    |   `-> walk: zone (master), along aliases -> writer
+//!                                                    |   `-> walk: zone (master), along aliases, additional -> writer
 //!                                                    `-----> message: errors
 //!                                          limit <- every reply by UDP
 //! ```
@@ -10,6 +10,7 @@
 //! One thread per CPU, pinned, with a runtime, sockets, a limiter and counters of its own. Nothing is locked on the way
 //! of a query: the world is a snapshot behind [`arc_swap`], and [`epoch`] tells its writer when a worker is done with it.
 
+mod additional;
 pub mod answer;
 pub mod batch;
 mod connections;
