@@ -209,7 +209,12 @@ pub(super) fn reply_in<W: World>(
         match (request.fault(), request.query(message, key)) {
             (None, Some(query)) => query,
             (fault, _) => {
-                let fault = request.settle(world, &client).unwrap_or(fault.unwrap_or(rcode::FORMERR));
+                let settled = request.settle(world, &client);
+                if let Some((code, has_valid_cookie)) = request.cookie_code() {
+                    let facts = Facts { qtype: None, has_valid_cookie };
+                    return (error(message, &request, world, code, out), facts);
+                }
+                let fault = settled.unwrap_or(fault.unwrap_or(rcode::FORMERR));
                 return (error(message, &request, world, fault, out), Facts::default());
             }
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam::utils::CachePadded;
 use responder_common::wire::rcode;
 
-use super::walk::YXDOMAIN;
+use super::{message::BADCOOKIE, walk::YXDOMAIN};
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal),* $(,)?) => {
@@ -49,6 +49,8 @@ counters! {
     Refused = "worker_answer_refused",
     /// Sent: BADVERS.
     BadVers = "worker_answer_badvers",
+    /// Sent: BADCOOKIE, to a query for a cookie alone.
+    BadCookie = "worker_answer_badcookie",
     /// Sent with TC=1; counted under its rcode too.
     Truncated = "worker_truncated",
     /// Not answered: a response, or less than a header.
@@ -102,6 +104,7 @@ impl Counters {
             rcode::NOTIMP => Count::NotImp,
             rcode::REFUSED => Count::Refused,
             rcode::BADVERS => Count::BadVers,
+            BADCOOKIE => Count::BadCookie,
             _ => Count::ServFail,
         });
         if truncated {
