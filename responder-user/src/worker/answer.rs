@@ -77,6 +77,8 @@ pub enum Outcome {
         truncated: bool,
         /// Who knew.
         origin: Origin,
+        /// The slot of the start of authority of its zone, if one of ours answered.
+        zone: Option<u32>,
     },
 }
 
@@ -414,6 +416,7 @@ fn table<W: World>(
         rcode: if answer.counter() == Counter::AnswerNxdomain { rcode::NXDOMAIN } else { rcode::NOERROR },
         truncated: shape.truncated,
         origin: Origin::Table,
+        zone: Some(answer.zone),
     })
 }
 
@@ -424,5 +427,6 @@ fn error<W: World>(message: &[u8], request: &Request, world: &W, code: u16, out:
         rcode: code,
         truncated: false,
         origin: Origin::Error,
+        zone: None,
     })
 }

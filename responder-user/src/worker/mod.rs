@@ -46,7 +46,7 @@ pub use self::{
     zone::Zones,
 };
 use self::{
-    counters::{Count, Counters},
+    counters::{Count, Counters, Totals},
     local::Local,
 };
 use crate::model::Settings;
@@ -119,6 +119,8 @@ pub struct Workers {
     /// CPUs and sockets of workers that do not run yet.
     waiting: Vec<(usize, socket::Sockets)>,
     addresses: Vec<SocketAddr>,
+    /// What those before these counted.
+    past: Totals,
 }
 
 #[derive(Debug)]
@@ -166,7 +168,8 @@ impl Workers {
     fn bind_beside(settings: &Settings, ours: &[SocketAddr]) -> Result<Self, WorkerError> {
         let cpus = pin::cpus(&settings.workers)?;
         let (addresses, sockets) = socket::bind(&settings.listen, &cpus, ours)?;
-        Ok(Self { threads: Vec::new(), waiting: cpus.into_iter().zip(sockets).collect(), addresses })
+        let waiting = cpus.into_iter().zip(sockets).collect();
+        Ok(Self { threads: Vec::new(), waiting, addresses, past: Totals::default() })
     }
 
     /// Starts the threads. Worker `n` is reader `n` of `epochs`, which may have more readers than there are workers. An
@@ -215,10 +218,21 @@ impl Workers {
         self.threads.is_empty()
     }
 
-    /// Every counter of all workers together.
+    /// All workers together, and those before them.
+    pub fn totals(&self) -> Totals {
+        let mut totals = self.past.clone();
+        self.threads.iter().for_each(|running| totals.add(&running.counters));
+        totals
+    }
+
+    /// Every counter of [`Self::totals`] with its name.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
-        let sum = |count: &Count| self.threads.iter().map(|t| t.counters.get(*count)).sum();
-        Count::ALL.iter().map(|count| (count.name(), sum(count))).collect()
+        Count::ALL.iter().map(|count| count.name()).zip(self.totals().counts).collect()
+    }
+
+    /// Goes on counting where workers before these ended.
+    pub fn take_over(&mut self, past: Totals) {
+        self.past = past;
     }
 
     /// Every counter of one worker.
@@ -227,8 +241,14 @@ impl Workers {
     }
 
     /// Ends every worker and waits for them. Datagrams that wait at the sockets are answered first; connections are closed.
-    pub fn stop(self) {
-        stop_all(self.threads);
+    /// Gives what they counted to the end.
+    pub fn stop(mut self) -> Totals {
+        let threads = std::mem::take(&mut self.threads);
+        let counters: Vec<Arc<Counters>> = threads.iter().map(|running| running.counters.clone()).collect();
+        stop_all(threads);
+        let mut totals = self.past;
+        counters.iter().for_each(|counters| totals.add(counters));
+        totals
     }
 }
 

@@ -1,6 +1,6 @@
 //! From zone to zone along aliases until there is an answer (RFC 1034 4.3.2).
 
-use std::net::IpAddr;
+use std::{cell::Cell, net::IpAddr};
 
 use responder_common::{
     client::Client,
@@ -63,6 +63,8 @@ struct Walk<'a, W> {
     names: &'a Names,
     qtype: u16,
     client: Client,
+    /// Slot of the zone of the first name.
+    zone: Cell<Option<u32>>,
 }
 
 /// What one name gave.
@@ -97,6 +99,9 @@ pub(super) fn deferred<W: World>(
         DeferredKind::NotOurs => walk(asking, Known::No, out),
         DeferredKind::Empty | DeferredKind::Addresses(_) | DeferredKind::Records(_) => {
             asking.reply(Origin::Table, out, |walk, name, writer| {
+                if let Known::Entry(entry) = found.known {
+                    walk.zone.set(Some(entry.soa));
+                }
                 walk.beside(name, found.known, slot, found.ttl, writer)
             })
         }
@@ -124,12 +129,12 @@ impl<W: World> Asking<'_, W> {
         let Self { message, query, client, world, names } = *self;
         let mut writer =
             Writer::new(message, query, &world.control().nsid, out, limit).ok_or(rcode::SERVFAIL)?;
-        let walk = Walk { world, names, qtype: query.qtype, client };
+        let walk = Walk { world, names, qtype: query.qtype, client, zone: Cell::new(None) };
         let name = answer::octets(&query.name);
         let step = first(&walk, name, &mut writer)?;
         let code = walk.along(name, step, &mut writer)?;
         let (len, truncated) = writer.finish(code);
-        Ok(Outcome::Reply { len, rcode: code, truncated, origin })
+        Ok(Outcome::Reply { len, rcode: code, truncated, origin, zone: walk.zone.get() })
     }
 }
 
@@ -297,6 +302,12 @@ impl<W: World> Walk<'_, W> {
         let Some(place) = self.place(name)? else {
             return if is_first { Err(rcode::REFUSED) } else { Ok(Step::Done(rcode::NOERROR)) };
         };
+        if is_first {
+            self.zone.set(Some(match place {
+                Place::Configured(zone) => zone.slot(),
+                Place::Own(entry, _) => entry.soa,
+            }));
+        }
         match place {
             Place::Configured(zone) => self.configured(zone, name, is_known, writer),
             Place::Own(entry, at) => self.own(entry, name, at, is_known, writer),

@@ -16,7 +16,11 @@ use responder_common::{
 
 pub use self::lookup::Lookup;
 use self::lookup::find;
-use super::master::{self, Contents, DNAME, DS, MasterProblem, Places, at};
+use super::{
+    counters::ZoneCounts,
+    master::{self, Contents, DNAME, DS, MasterProblem, Places, at},
+};
+use crate::compile::soa::FIRST_ZONE;
 use crate::model::{DnsName, Model, RecordType, zone::Soa};
 
 /// TTL of name servers that come from `zone.ns`; they change as rarely as the delegation.
@@ -56,6 +60,7 @@ pub struct Zone {
     names: HashMap<Box<[u8]>, Vec<RrSet>>,
     /// No wildcard, no DNAME, no delegation: a name that is not there does not exist.
     is_plain: bool,
+    slot: u32,
 }
 
 /// All configured zones.
@@ -68,6 +73,7 @@ pub struct Zones {
     own_depths: u128,
     /// Empty non-terminals below GSLB names that are their own apex.
     between: HashSet<Box<[u8]>>,
+    counts: ZoneCounts,
     warnings: Vec<MasterProblem>,
 }
 
@@ -77,7 +83,7 @@ impl Zones {
         let mut out = Self::default();
         let mut problems = Vec::new();
         let mut places: HashMap<Box<[u8]>, Places> = HashMap::new();
-        for zone in &model.zones {
+        for (slot, zone) in (FIRST_ZONE..).zip(&model.zones) {
             let children: Vec<&DnsName> = model
                 .zones
                 .iter()
@@ -98,7 +104,7 @@ impl Zones {
                     out.warnings.append(&mut contents.warnings);
                     places.insert(zone.apex.wire().into(), std::mem::take(&mut contents.places));
                     let places = &places[zone.apex.wire()];
-                    out.add(zone.apex.clone(), contents, &zone.ns, zone.file.as_ref().map(|_| places));
+                    out.add(zone.apex.clone(), slot, contents, &zone.ns, zone.file.as_ref().map(|_| places));
                 }
                 Err(found) => problems.extend(found),
             }
@@ -111,11 +117,12 @@ impl Zones {
             out.link_child(apex);
         }
         out.add_gslb_names(model, &places, &mut problems);
+        out.counts = ZoneCounts::new(FIRST_ZONE as usize + model.zones.len());
         if problems.is_empty() { Ok(out) } else { Err(problems) }
     }
 
     /// `places`: of the records of its master file, if it has one.
-    fn add(&mut self, apex: DnsName, contents: Contents, ns: &[DnsName], places: Option<&Places>) {
+    fn add(&mut self, apex: DnsName, slot: u32, contents: Contents, ns: &[DnsName], places: Option<&Places>) {
         let Contents { soa, mut names, .. } = contents;
         let owners: Vec<Box<[u8]>> = names.keys().cloned().collect();
         for owner in owners {
@@ -138,7 +145,7 @@ impl Zones {
             self.warnings.push(at(places, apex.wire(), rtype::SOA, message));
         }
         self.depths |= 1 << labels(apex.wire());
-        let zone = Zone { authority: Authority::of(&soa), soa, names, apex, is_plain };
+        let zone = Zone { authority: Authority::of(&soa), soa, names, apex, is_plain, slot };
         self.by_apex.insert(zone.apex.wire().into(), zone);
     }
 
@@ -252,6 +259,23 @@ impl Zones {
             .map_or(&[], Vec::as_slice)
     }
 
+    /// Answers by slot of the start of authority.
+    pub fn counts(&self) -> &ZoneCounts {
+        &self.counts
+    }
+
+    /// Goes on counting where other zones ended: those of the same name, and what is in no configured zone.
+    pub fn take_over_counts(&self, before: &Self) {
+        for slot in 0..FIRST_ZONE {
+            self.counts.add(0, slot, before.counts.get(slot));
+        }
+        for (apex, zone) in &self.by_apex {
+            if let Some(old) = before.by_apex.get(apex) {
+                self.counts.add(0, zone.slot, before.counts.get(old.slot));
+            }
+        }
+    }
+
     /// What an operator should know about the files.
     pub fn warnings(&self) -> &[MasterProblem] {
         &self.warnings
@@ -267,6 +291,11 @@ impl Zone {
     /// The same, ready to write.
     pub fn authority(&self) -> &Authority {
         &self.authority
+    }
+
+    /// The slot of its start of authority.
+    pub fn slot(&self) -> u32 {
+        self.slot
     }
 
     /// The apex in wire format.
