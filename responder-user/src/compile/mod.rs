@@ -21,8 +21,8 @@ use std::{
     sync::Arc,
 };
 
-use answer::{Column, Deferred, Sticks, column, placeholder};
-use class::{ClassError, Classes};
+use answer::{Column, Deferred, column, placeholder};
+use class::{ClassError, Classes, subnet::Deciders};
 use name::{Names, StaticTypes};
 use number::{NumberError, Numbering};
 use responder_common::layout;
@@ -56,8 +56,8 @@ pub struct Compiled {
     pub owners: Owners,
     /// The partition of clients.
     pub classes: Arc<Classes>,
-    /// How each owner keeps sessions; None: it keeps none.
-    pub keeping: Vec<Option<Keeping>>,
+    /// Whose address decides where a query brings a client subnet.
+    pub deciders: Arc<Deciders>,
     /// Which words belong to whom.
     pub numbering: Numbering,
     /// All names.
@@ -96,16 +96,16 @@ impl Compiled {
     ) -> Result<Self, CompileError> {
         let owners = Owners::of(&model);
         let classes = Classes::of(&model)?;
-        let keeping = session::rules(&model, &owners)?;
-        let numbering = Numbering::of(&model, &owners, &classes, &keeping)?;
-        let (names, complete) = Names::of(&model, &owners, &numbering, static_types, existing);
+        let numbering = Numbering::of(&model, &owners, &classes)?;
+        let deciders = Deciders::of(&model, &owners, &numbering, &classes);
+        let (names, complete) = Names::of(&model, &owners, &numbering, &deciders, static_types, existing);
         let mut soas = vec![soa::own_apex(true), soa::own_apex(false)];
         for (i, zone) in model.zones.iter().enumerate() {
             soas.push(soa::soa(&zone.apex, &soa_of(i).unwrap_or_else(|| zone.soa.clone())));
         }
-        let fingerprint = fingerprint(&model, &owners, &classes, &keeping, &numbering, &soas);
-        let classes = Arc::new(classes);
-        Ok(Self { model, owners, classes, keeping, numbering, names, complete, soas, fingerprint })
+        let fingerprint = fingerprint(&model, &owners, &classes, &numbering, &soas);
+        let (classes, deciders) = (Arc::new(classes), Arc::new(deciders));
+        Ok(Self { model, owners, classes, deciders, numbering, names, complete, soas, fingerprint })
     }
 
     /// Decides all columns of one owner and type, each decision once.

@@ -28,6 +28,7 @@ use responder_common::{
 use super::{
     deferred::Beside,
     message::{self, Request},
+    subnet,
     walk::{self, Asking},
     zone::Zones,
 };
@@ -269,16 +270,25 @@ fn answer<W: World>(
     let beside = |query: &AnyQuery, found: Found<'_>, out: &mut [u8]| {
         walk::deferred(Asking { message, query, client, world, names }, found, &mut out[..room(query)])
     };
-    if let Known::Entry(entry) = known
+    if let Known::Entry(whole) = known
         && query.qtype != rtype::ANY
     {
-        match answer_for(world, entry, query.qtype, client, &mut query.edns, &mut query.options) {
+        let pinned = subnet::pin(names, whole, query, client);
+        let entry = pinned.as_ref().map_or(whole, |pinned| &pinned.entry);
+        let answer = answer_for(world, entry, query.qtype, client, &mut query.edns, &mut query.options);
+        if let Some(pinned) = &pinned {
+            query.options.set_scope(pinned.scope);
+        }
+        match answer {
             Ok(answer) => return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL),
             // A type that the zone may have, or only a worker.
             Err(Counter::PassOtherType) => {
                 let records = names.beside.records.get(octets(&query.name));
                 if let Some(place) = records.and_then(|records| place_of(records, entry, query.qtype)) {
-                    let number = number_of(world, entry, place.side, client, query.edns, &mut query.options)?;
+                    let number = match &pinned {
+                        Some(pinned) => pinned.number(place.side),
+                        None => number_of(world, entry, place.side, client, query.edns, &mut query.options)?,
+                    };
                     let found = Found { known, number, ttl: place.ttl };
                     return beside(query, found, out);
                 }

@@ -13,7 +13,12 @@ use std::{
 
 use arc_swap::{ArcSwapOption, Guard};
 
-use crate::compile::{answer::Deferred, name::RecordNames};
+use crate::compile::{
+    Compiled,
+    answer::Deferred,
+    class::{Classes, subnet::Deciders},
+    name::RecordNames,
+};
 
 /// All places of one plan.
 #[derive(Debug, Default)]
@@ -70,6 +75,24 @@ pub struct Beside {
     pub table: Arc<DeferredTable>,
     /// Names with records that are no addresses, by folded name.
     pub records: Arc<HashMap<Box<[u8]>, RecordNames>>,
+    /// Whose address decides where a query brings a client subnet, and the classes of both.
+    pub deciders: Arc<Deciders>,
+    /// See `deciders`. None: no name looks at both.
+    pub classes: Option<Arc<Classes>>,
     /// For `explain`: no turn is taken.
     pub aside: bool,
+}
+
+impl Beside {
+    /// What a configuration says, with the places of its answers.
+    pub fn of(compiled: &Compiled, table: Arc<DeferredTable>) -> Self {
+        let records = compiled.names.records.iter().map(|(name, records)| (name.wire().into(), *records));
+        Self {
+            table,
+            records: Arc::new(records.collect()),
+            deciders: compiled.deciders.clone(),
+            classes: Some(compiled.classes.clone()),
+            aside: false,
+        }
+    }
 }

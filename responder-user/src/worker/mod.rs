@@ -23,6 +23,7 @@ pub mod master;
 pub mod message;
 pub mod pin;
 mod socket;
+mod subnet;
 pub mod tcp;
 #[doc(hidden)]
 pub mod testing;

@@ -19,6 +19,7 @@ use super::{
     additional,
     answer::{self, AnyQuery, Found, Known, Names, Origin, Outcome},
     deferred::Slot,
+    subnet::address_of,
     writer::{Section, Writer},
     zone::{Authority, Lookup, RrSet, Zone},
 };
@@ -505,11 +506,4 @@ fn naptr_data(naptr: &Naptr) -> Vec<u8> {
     }
     data.extend(naptr.replacement.wire());
     data
-}
-
-fn address_of(client: Client) -> IpAddr {
-    match client {
-        Client::V4(address) => std::net::Ipv4Addr::from_bits(address).into(),
-        Client::V6(octets) => octets.into(),
-    }
 }

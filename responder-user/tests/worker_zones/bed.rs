@@ -1,6 +1,6 @@
 //! Zones with the answers of a worker, compiled as the engine does it, without a network.
 
-use std::{collections::HashMap, io::Write, net::SocketAddr, sync::Arc};
+use std::{io::Write, net::SocketAddr, sync::Arc};
 
 use hickory_proto::{
     op::Message,
@@ -88,7 +88,7 @@ impl Bed {
         }
         writer.world_mut().end_batch(1);
         let table = Arc::new(DeferredTable::new(compiled.numbering.count()));
-        let beside = Beside { table, records: Arc::new(HashMap::new()), aside: false };
+        let beside = Beside::of(&compiled, table);
         let long = compiled.names.long.iter().map(|(name, entry)| (name.wire().into(), *entry)).collect();
         let names = Names { zones, beside, long: Arc::new(long), ..Names::default() };
         Self { compiled, writer, names }
