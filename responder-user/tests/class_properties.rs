@@ -65,7 +65,7 @@ proptest! {
             let located = Client::locate(&model, representative.address);
             prop_assert_eq!(located.place, representative.place);
             let own = Client::locate(&model, address);
-            let asked = |client| Asked { client, vserver: question.owner.vserver, names: &[], rtype: question.rtype };
+            let asked = |client| Asked { client, vserver: question.owner.vserver, names: &[], qtype: question.rtype.code() };
             let fired = |client| policy::fires(&model, &asked(client)).hit();
             prop_assert_eq!(fired(&own), fired(&representative), "{}", address);
             let got = quiet(&model, &snapshot, &question, &own);
@@ -109,8 +109,8 @@ proptest! {
         for owner in &Owners::of(&model).list {
             let decider = Decider::of(&model, &classes, owner).unwrap();
             let types = &model.vserver(owner.vserver).types;
-            let fires = |client: &Client<'_>, rtype| {
-                let asked = Asked { client, vserver: owner.vserver, names: &owner.names, rtype };
+            let fires = |client: &Client<'_>, rtype: RecordType| {
+                let asked = Asked { client, vserver: owner.vserver, names: &owner.names, qtype: rtype.code() };
                 let of_response = |code| policy::fires_on_response(&model, &asked, code).hit();
                 (policy::fires(&model, &asked).hit(), of_response(0), of_response(5))
             };

@@ -9,6 +9,7 @@
 //! 2. pieces get their signature, equal signatures get one class number, neighbours of one class are joined;
 //! 3. `trie`: IPv6 goes into the fewest prefixes for a longest-prefix-match trie.
 
+pub mod drops;
 pub mod subnet;
 mod sweep;
 mod trie;
@@ -25,7 +26,7 @@ use crate::{
         policy::{self, Asked},
         proximity,
     },
-    model::{Model, PolicyId, RecordType, Rule, VserverId, policy::BindPoint},
+    model::{DnsActionKind, Model, PolicyId, RecordType, Rule, VserverId, policy::BindPoint},
 };
 use ipnet::Ipv6Net;
 use sweep::Piece;
@@ -168,6 +169,21 @@ impl Classes {
         })
     }
 
+    /// The contexts of an owner, by their places in lists of what fires.
+    fn contexts_of<'c>(
+        &'c self,
+        model: &Model,
+        owner: &'c Owner,
+    ) -> impl Iterator<Item = (usize, &'c Context)> + use<'c> {
+        let is_bound = |point: BindPoint| {
+            point == BindPoint::Vserver(owner.vserver) || point == BindPoint::VserverResponse(owner.vserver)
+        };
+        let has_own = model.policies.iter().any(|policy| is_bound(policy.bind));
+        let vserver = if has_own { owner.vserver } else { NOBODY };
+        let all = self.contexts.iter().enumerate();
+        all.filter(move |(_, context)| context.vserver == vserver && *context.names == *owner.names)
+    }
+
     /// A client of the class to decide for, located without a search.
     pub fn client<'m>(&self, model: &'m Model, class: u16) -> Client<'m> {
         let class = usize::from(class);
@@ -186,9 +202,8 @@ pub fn classed(model: &Model, owner: &Owner, rtype: RecordType) -> bool {
     let has_policies = has_policies(model);
     let links = chain::links(model, owner.vserver);
     let answers = |v| model.vserver(v).types.contains(&rtype) && candidate::has_address(model, v, rtype);
-    // Policies answer without any service, too.
-    (has_policies && model.vserver(owner.vserver).types.contains(&rtype))
-        || links.into_iter().any(|v| answers(v) && proximity::is_used_by(model.vserver(v)))
+    // Policies answer without any service, too, and drop what there is nothing of.
+    has_policies || links.into_iter().any(|v| answers(v) && proximity::is_used_by(model.vserver(v)))
 }
 
 /// Everything but the client that policies look at, in one combination.
@@ -196,7 +211,7 @@ pub fn classed(model: &Model, owner: &Owner, rtype: RecordType) -> bool {
 struct Context {
     vserver: VserverId,
     names: Arc<[u64]>,
-    rtype: RecordType,
+    qtype: u16,
     /// For policies of responses.
     code: Option<u16>,
 }
@@ -213,9 +228,14 @@ fn contexts(model: &Model) -> Vec<Context> {
         names.extend(model.domains.iter().map(|domain| policy::name_bits(&model.name_tests, &domain.name)));
     }
     let mut vservers = BTreeSet::from([NOBODY]);
-    let (mut tests_type, mut has_responses) = (false, false);
+    let (mut tested, mut has_responses, mut drops) = (BTreeSet::new(), false, false);
     for policy in &model.policies {
-        policy.rule.visit(&mut |part| tests_type |= matches!(part, Rule::Type { .. }));
+        drops |= model.actions[policy.action.index()].kind == DnsActionKind::Drop;
+        policy.rule.visit(&mut |part| {
+            if let Rule::Type { code, .. } = part {
+                tested.insert(*code);
+            }
+        });
         match policy.bind {
             BindPoint::Vserver(id) => drop(vservers.insert(id)),
             BindPoint::VserverResponse(id) => {
@@ -226,21 +246,39 @@ fn contexts(model: &Model) -> Vec<Context> {
             BindPoint::RequestOverride | BindPoint::Request | BindPoint::Label(_) => {}
         }
     }
-    let types = if tests_type { &RecordType::ALL[..] } else { &RecordType::ALL[..1] };
+    let types = types(&tested, drops);
     // The codes that a decision can have: NOERROR and REFUSED.
     let codes = if has_responses { &[None, Some(0), Some(5)][..] } else { &[None][..] };
     let mut out = Vec::new();
     for bits in names {
         let names: Arc<[u64]> = bits.into();
         for vserver in &vservers {
-            for (rtype, code) in types.iter().flat_map(|rtype| codes.iter().map(move |code| (*rtype, *code)))
+            for (qtype, code) in types.iter().flat_map(|qtype| codes.iter().map(move |code| (*qtype, *code)))
             {
-                out.push(Context { vserver: *vserver, names: names.clone(), rtype, code });
+                out.push(Context { vserver: *vserver, names: names.clone(), qtype, code });
             }
         }
     }
     out
 }
+
+/// Types to tell apart: where no rule tests any, one stands for all. Types that no virtual server answers count only where a
+/// query for them may be dropped; the last one stands for all of which no rule speaks.
+fn types(tested: &BTreeSet<u16>, drops: bool) -> Vec<u16> {
+    let answered = RecordType::ALL.map(RecordType::code);
+    if tested.is_empty() {
+        return answered[..1].to_vec();
+    }
+    let mut out = answered.to_vec();
+    if drops {
+        out.extend(tested.iter().filter(|code| !answered.contains(code)));
+        out.extend((FIRST_PRIVATE..).find(|code| !tested.contains(code)));
+    }
+    out
+}
+
+/// Types of nobody begin here (RFC 6895 3.1).
+const FIRST_PRIVATE: u16 = 65_280;
 
 /// What fires in one context: by dropping, rewriting, preferring locations, choosing a view.
 type Firing = [Option<PolicyId>; 4];
@@ -301,8 +339,8 @@ impl<'m> Signer<'m> {
     }
 
     fn firing(&self, context: &Context, client: &Client<'_>) -> Firing {
-        let Context { vserver, rtype, code, .. } = *context;
-        let asked = Asked { client, vserver, names: &context.names, rtype };
+        let Context { vserver, qtype, code, .. } = *context;
+        let asked = Asked { client, vserver, names: &context.names, qtype };
         let fired = match code {
             None => policy::fires(self.model, &asked),
             Some(code) => policy::fires_on_response(self.model, &asked, code),

@@ -22,7 +22,7 @@ use std::{
 };
 
 use answer::{Column, Deferred, column, placeholder};
-use class::{ClassError, Classes, subnet::Deciders};
+use class::{ClassError, Classes, drops::Drops, subnet::Deciders};
 use name::{Names, StaticTypes};
 use number::{NumberError, Numbering};
 use responder_common::layout;
@@ -58,6 +58,8 @@ pub struct Compiled {
     pub classes: Arc<Classes>,
     /// Whose address decides where a query brings a client subnet.
     pub deciders: Arc<Deciders>,
+    /// Which queries are dropped for types that a name lacks.
+    pub drops: Arc<Drops>,
     /// Which words belong to whom.
     pub numbering: Numbering,
     /// All names.
@@ -98,14 +100,16 @@ impl Compiled {
         let classes = Classes::of(&model)?;
         let numbering = Numbering::of(&model, &owners, &classes)?;
         let deciders = Deciders::of(&model, &owners, &numbering, &classes);
-        let (names, complete) = Names::of(&model, &owners, &numbering, &deciders, static_types, existing);
+        let drops = Drops::of(&model, &owners, &numbering, &classes);
+        let (names, complete) =
+            Names::of(&model, &owners, &numbering, &deciders, &drops, static_types, existing);
         let mut soas = vec![soa::own_apex(true), soa::own_apex(false)];
         for (i, zone) in model.zones.iter().enumerate() {
             soas.push(soa::soa(&zone.apex, &soa_of(i).unwrap_or_else(|| zone.soa.clone())));
         }
         let fingerprint = fingerprint(&model, &owners, &classes, &numbering, &soas);
-        let (classes, deciders) = (Arc::new(classes), Arc::new(deciders));
-        Ok(Self { model, owners, classes, deciders, numbering, names, complete, soas, fingerprint })
+        let (classes, deciders, drops) = (Arc::new(classes), Arc::new(deciders), Arc::new(drops));
+        Ok(Self { model, owners, classes, deciders, drops, numbering, names, complete, soas, fingerprint })
     }
 
     /// Decides all columns of one owner and type, each decision once.

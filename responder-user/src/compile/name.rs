@@ -10,7 +10,7 @@ use responder_common::{
 };
 
 use super::{
-    class::subnet::Deciders,
+    class::{drops::Drops, subnet::Deciders},
     number::{Numbering, SIDES, Side},
     soa::{FIRST_ZONE, LONGEST_WITH_ROOM, OWN_APEX, OWN_APEX_LONG},
 };
@@ -60,12 +60,13 @@ pub struct RecordPlace {
 }
 
 impl Names {
-    /// Compiles the names. `static_types` says what the zone data has at a name.
+    /// Compiles the names. `drops`: who answers types that a name lacks. `static_types` says what the zone data has at a name.
     pub fn of(
         model: &Model,
         owners: &Owners,
         numbering: &Numbering,
         deciders: &Deciders,
+        drops: &Drops,
         static_types: &dyn Fn(&DnsName) -> StaticTypes,
         existing: &dyn Fn(usize) -> Option<Vec<DnsName>>,
     ) -> (Self, Vec<u32>) {
@@ -81,6 +82,10 @@ impl Names {
             let mut records = RecordNames::default();
             let of_name: Vec<OwnerId> = group.iter().map(|index| owners.of_domain(*index)).collect();
             entry.flags |= deciders.flags(model, owners, &of_name);
+            if of_name.iter().any(|owner| drops.concern(*owner)) {
+                entry.references = [REFERENCE_WORKER; 2];
+                entry.flags |= NAME_OTHER_TYPES;
+            }
             for &index in group {
                 for served in owners.served(model, index) {
                     let Some(side) = numbering.side(served.owner, served.rtype) else { continue };

@@ -309,6 +309,12 @@ fn answer<W: World>(
     } else {
         query.edns = query.edns.without_subnet();
     }
+    if let Known::Entry(entry) = known {
+        let source = subnet::address_of(client);
+        if names.beside.drops(octets(&query.name), entry, query.qtype, source) {
+            return Ok(Outcome::Dropped);
+        }
+    }
     let mut end = FoldedName::<FAST_NAME_WORDS>::empty();
     if let Known::No = known
         && query.qtype != rtype::ANY

@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -12,11 +13,12 @@ use std::{
 };
 
 use arc_swap::{ArcSwapOption, Guard};
+use responder_common::layout::{NameEntry, REFERENCE_WORKER};
 
 use crate::compile::{
     Compiled,
     answer::Deferred,
-    class::{Classes, subnet::Deciders},
+    class::{Classes, drops::Drops, subnet::Deciders},
     name::RecordNames,
 };
 
@@ -77,7 +79,9 @@ pub struct Beside {
     pub records: Arc<HashMap<Box<[u8]>, RecordNames>>,
     /// Whose address decides where a query brings a client subnet, and the classes of both.
     pub deciders: Arc<Deciders>,
-    /// See `deciders`. None: no name looks at both.
+    /// Which queries are dropped for types that a name lacks.
+    pub drops: Arc<Drops>,
+    /// See `deciders` and `drops`.
     pub classes: Option<Arc<Classes>>,
     /// For `explain`: no turn is taken.
     pub aside: bool,
@@ -91,8 +95,18 @@ impl Beside {
             table,
             records: Arc::new(records.collect()),
             deciders: compiled.deciders.clone(),
+            drops: compiled.drops.clone(),
             classes: Some(compiled.classes.clone()),
             aside: false,
         }
+    }
+
+    /// True if a policy drops a query for a type that nobody has at a GSLB name.
+    pub fn drops(&self, name: &[u8], entry: &NameEntry, qtype: u16, source: IpAddr) -> bool {
+        let Some(classes) = self.classes.as_ref().filter(|_| !self.drops.is_empty()) else { return false };
+        let records = self.records.get(name).into_iter().flat_map(|records| [records.cname, records.naptr]);
+        let addresses = entry.references.into_iter().filter(|base| *base < REFERENCE_WORKER);
+        let mut bases = addresses.chain(records.flatten().map(|place| place.side.base));
+        bases.any(|base| self.drops.is_dropped(base, classes, source, qtype))
     }
 }

@@ -7,8 +7,8 @@ use responder_common::{
     class,
     client::Client,
     layout::{
-        NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_ECS_AND_SOURCE, NAME_ECS_VALIDATION, NAME_SOURCE_ALONE,
-        NameEntry, REFERENCE_WORKER,
+        NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_ECS_AND_SOURCE, NAME_ECS_VALIDATION, NameEntry,
+        REFERENCE_WORKER,
     },
     wire::rtype,
 };
@@ -65,7 +65,7 @@ pub(super) fn pin(names: &Names, entry: &NameEntry, query: &mut AnyQuery, client
     let classes = names.beside.classes.as_ref()?;
     let found = decider.class(classes, address_of(client), address_of(subnet));
     let mut entry = *entry;
-    entry.flags = (entry.flags & !(NAME_ECS_AND_SOURCE | classed)) | NAME_SOURCE_ALONE;
+    entry.flags &= !(NAME_ECS_AND_SOURCE | classed);
     if let (Some(at), Some(base)) = (at, address) {
         entry.references[at] = base + u32::from(found.class);
     }

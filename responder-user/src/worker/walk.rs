@@ -262,6 +262,11 @@ impl<W: World> Walk<'_, W> {
                         )?;
                         return self.at(target, &Found { known, at, ttl: place.ttl }, writer);
                     }
+                    // The asker will ask for the target by itself, and is not answered then.
+                    let source = address_of(self.client);
+                    if self.names.beside.drops(target, entry, self.qtype, source) {
+                        return Ok(Step::Done(rcode::NOERROR));
+                    }
                 }
                 Err(Counter::PassLarge) => {
                     let (world, qtype) = (self.world, self.qtype);

@@ -10,11 +10,11 @@ use std::{
 
 use responder_common::layout;
 
-use super::{ClassMatch, Classes, Firing, NOBODY};
+use super::{ClassMatch, Classes, Context, Firing};
 use crate::{
     compile::number::{Numbering, SIDES, WORKER_SIDES},
     decide::{Owner, OwnerId, Owners, chain, proximity},
-    model::{Model, RecordType, policy::BindPoint},
+    model::{Model, RecordType},
 };
 
 /// Whose address decides for an owner whose virtual server has ECS on.
@@ -61,36 +61,53 @@ impl Decider {
     /// The class that answers, and the scope of the answer. Where no client is of the source's policies and of the place of the
     /// subnet, there is no class for both: the source decides then, for this subnet alone.
     pub fn class(&self, classes: &Classes, source: IpAddr, subnet: IpAddr) -> ClassMatch {
+        self.weigh(classes, source, subnet).0
+    }
+
+    /// The same, with whose place decides.
+    pub fn weigh(&self, classes: &Classes, source: IpAddr, subnet: IpAddr) -> (ClassMatch, PlaceOf) {
         let by_source = ClassMatch { class: classes.class_of(source), prefix_len: 0 };
         let by_subnet = classes.lookup(subnet);
-        match self {
-            Self::Source => by_source,
-            Self::Subnet => by_subnet,
-            Self::Both(both) => match both.class(classes, by_source.class, by_subnet) {
-                Class::Alone => by_source,
-                Class::Of(class) => ClassMatch { class, ..by_subnet },
-                Class::Missing => ClassMatch { class: by_source.class, ..by_subnet },
-            },
+        let both = match self {
+            Self::Source => return (by_source, PlaceOf::Nobody),
+            Self::Subnet => return (by_subnet, PlaceOf::Subnet),
+            Self::Both(both) => both,
+        };
+        let Some((fired, is_alone)) = both.fired_for(by_source.class) else {
+            return (by_source, PlaceOf::Source);
+        };
+        if is_alone {
+            return (by_source, PlaceOf::Nobody);
+        }
+        match both.class(classes, fired, by_subnet.class) {
+            Some(class) => (ClassMatch { class, ..by_subnet }, PlaceOf::Subnet),
+            None => (ClassMatch { class: by_source.class, ..by_subnet }, PlaceOf::Source),
         }
     }
 }
 
+/// Whose place decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceOf {
+    /// Nobody's: policies decide alone, or nothing asks.
+    Nobody,
+    /// The source's.
+    Source,
+    /// The client subnet's.
+    Subnet,
+}
+
 impl Both {
     fn of(model: &Model, classes: &Classes, owner: &Owner) -> Self {
-        let is_bound = |point: BindPoint| {
-            point == BindPoint::Vserver(owner.vserver) || point == BindPoint::VserverResponse(owner.vserver)
-        };
-        let bound = model.policies.iter().any(|policy| is_bound(policy.bind));
-        let vserver = if bound { owner.vserver } else { NOBODY };
         let types = &model.vserver(owner.vserver).types;
         // Without tests of types one stands for all.
-        let has_types = classes.contexts.iter().any(|context| context.rtype != RecordType::ALL[0]);
-        let mine: Vec<usize> = (0..classes.contexts.len())
-            .filter(|i| {
-                let context = &classes.contexts[*i];
-                let is_of_type = !has_types || types.contains(&context.rtype);
-                context.vserver == vserver && *context.names == *owner.names && is_of_type
-            })
+        let has_types = classes.contexts.iter().any(|context| context.qtype != RecordType::ALL[0].code());
+        let is_answered =
+            |context: &Context| !has_types || types.iter().any(|rtype| rtype.code() == context.qtype);
+        let mine: Vec<usize> = classes
+            .contexts_of(model, owner)
+            .filter(|(_, context)| is_answered(context))
+            .map(|(place, _)| place)
             .collect();
         let (mut numbers, mut alone) = (HashMap::<Vec<Firing>, u32>::new(), Vec::new());
         // Every list of what fires once; classes share them.
@@ -117,28 +134,20 @@ impl Both {
         Self { fired, alone, by_pair }
     }
 
-    fn class(&self, classes: &Classes, source: u16, subnet: ClassMatch) -> Class {
-        let fired_for = |class: u16| self.fired.get(usize::from(class)).copied();
-        let Some(fired) = fired_for(source) else { return Class::Missing };
-        if self.alone.get(fired as usize) == Some(&true) {
-            return Class::Alone;
-        }
-        if fired_for(subnet.class) == Some(fired) {
-            return Class::Of(subnet.class);
-        }
-        let view = classes.signatures.get(usize::from(subnet.class)).and_then(|signature| signature.view);
-        self.by_pair.get(&(fired, view)).map_or(Class::Missing, |class| Class::Of(*class))
+    /// What fires for a class, and whether that decides whatever the place.
+    fn fired_for(&self, class: u16) -> Option<(u32, bool)> {
+        let fired = *self.fired.get(usize::from(class))?;
+        Some((fired, *self.alone.get(fired as usize)?))
     }
-}
 
-/// What source and subnet lead to.
-enum Class {
-    /// The source decides, whatever the place.
-    Alone,
-    /// What fires for the source, at the place of the subnet.
-    Of(u16),
-    /// There is no class for both.
-    Missing,
+    /// A class for which this fires, and which sees services as that class does.
+    fn class(&self, classes: &Classes, fired: u32, seen_from: u16) -> Option<u16> {
+        if self.fired_for(seen_from)?.0 == fired {
+            return Some(seen_from);
+        }
+        let view = classes.signatures.get(usize::from(seen_from))?.view;
+        self.by_pair.get(&(fired, view)).copied()
+    }
 }
 
 /// The deciders of a configuration.
