@@ -70,16 +70,32 @@ fn fixture() -> Fixture {
     let bare = name("bare.test");
     let soa = Soa::default_for(&com);
     let mut zones = vec![
-        model::Zone { apex: com.clone(), file: Some(file.path().into()), soa: soa.clone(), ns: vec![] },
+        model::Zone {
+            apex: com.clone(),
+            file: Some(file.path().into()),
+            soa: soa.clone(),
+            ns: vec![],
+            ns_addresses: vec![],
+        },
         model::Zone {
             apex: bare.clone(),
             file: None,
             soa: Soa::default_for(&bare),
             ns: vec![name("ns1.bare.test"), name("ns.example.org")],
+            ns_addresses: vec![
+                (name("ns1.bare.test"), "192.0.2.77".parse().unwrap()),
+                (name("ns1.bare.test"), "2001:db8::77".parse().unwrap()),
+            ],
         },
     ];
     let child = name("child.bare.test");
-    zones.push(model::Zone { apex: child.clone(), file: None, soa: Soa::default_for(&child), ns: vec![] });
+    zones.push(model::Zone {
+        apex: child.clone(),
+        file: None,
+        soa: Soa::default_for(&child),
+        ns: vec![],
+        ns_addresses: vec![],
+    });
     let vserver = model::Vserver {
         name: "v".into(),
         types: vec![RecordType::A, RecordType::Aaaa],
@@ -526,8 +542,10 @@ fn zones_answer_as_rfc_1034_says() {
             NoError,
             &["bare.test. 3600 IN NS ns1.bare.test.", "bare.test. 3600 IN NS ns.example.org."],
             &[],
-            &[],
+            &["ns1.bare.test. 3600 IN A 192.0.2.77", "ns1.bare.test. 3600 IN AAAA 2001:db8::77"],
         ),
+        ("ns1.bare.test", 28, NoError, &["ns1.bare.test. 3600 IN AAAA 2001:db8::77"], &[], &[]),
+        ("ns1.bare.test", 16, NoError, &[], &[BARE], &[]),
         ("bare.test", 6, NoError, &[BARE], &[], &[]),
         ("www.bare.test", 28, NoError, &[], &[BARE], &[]),
         ("www.bare.test", 16, NoError, &[], &[BARE], &[]),

@@ -6,7 +6,10 @@
 
 mod lookup;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+};
 
 use responder_common::{
     layout::{self, SOA_FIXED_SERIAL, SOA_MNAME_IN_ZONE, SOA_RNAME_IN_ZONE},
@@ -20,8 +23,10 @@ use super::{
     counters::ZoneCounts,
     master::{self, Contents, DNAME, DS, MasterProblem, Places, at},
 };
-use crate::compile::soa::FIRST_ZONE;
-use crate::model::{DnsName, Model, RecordType, zone::Soa};
+use crate::{
+    compile::soa::FIRST_ZONE,
+    model::{self, DnsName, Model, RecordType, zone::Soa},
+};
 
 /// TTL of name servers that come from `zone.ns`; they change as rarely as the delegation.
 const NS_TTL: u32 = 3600;
@@ -93,7 +98,7 @@ impl Zones {
             let contents = match &zone.file {
                 None => Ok(Contents {
                     soa: zone.soa.clone(),
-                    names: HashMap::new(),
+                    names: server_addresses(zone),
                     places: Places::new(),
                     warnings: Vec::new(),
                 }),
@@ -319,7 +324,10 @@ impl Zone {
             let message = format!("{name} has a CNAME and is bound to a vserver");
             return Err(at(places, name.wire(), rtype::CNAME, message));
         }
-        for kind in types.iter().filter(|kind| sets.iter().any(|set| set.rtype == kind.code())) {
+        let is_unused = |kind: &&RecordType| sets.iter().any(|set| set.rtype == kind.code());
+        // What the configuration itself brings, it warns of itself.
+        let is_of_file = |kind: &&RecordType| places.contains_key(&(name.wire().into(), kind.code()));
+        for kind in types.iter().filter(is_unused).filter(is_of_file) {
             let message = format!(
                 "zone {apex}: the {kind} records of {name} in the master file are not used: a vserver decides"
             );
@@ -399,6 +407,24 @@ impl Authority {
         self.timers.iter().for_each(|timer| data.extend(timer.to_be_bytes()));
         data
     }
+}
+
+/// The address records that `zone.ns` brings.
+fn server_addresses(zone: &model::Zone) -> HashMap<Box<[u8]>, Vec<RrSet>> {
+    let mut names: HashMap<Box<[u8]>, Vec<RrSet>> = HashMap::new();
+    for (name, address) in &zone.ns_addresses {
+        let (rtype, data): (u16, Box<[u8]>) = match address {
+            IpAddr::V4(a) => (rtype::A, a.octets().into()),
+            IpAddr::V6(a) => (rtype::AAAA, a.octets().into()),
+        };
+        let sets = names.entry(name.wire().into()).or_default();
+        match sets.iter_mut().find(|set| set.rtype == rtype) {
+            Some(set) if set.records.contains(&data) => {}
+            Some(set) => set.records.push(data),
+            None => sets.push(RrSet { rtype, ttl: NS_TTL, records: vec![data] }),
+        }
+    }
+    names
 }
 
 /// True for a name that answers for others.

@@ -123,7 +123,7 @@ impl Builder {
         let apex = DnsName::parse(apex).expect("a name");
         let mut soa = Soa::default_for(&apex);
         change(&mut soa);
-        self.model.zones.push(Zone { apex, file: None, soa, ns: Vec::new() });
+        self.model.zones.push(Zone { apex, file: None, soa, ns: Vec::new(), ns_addresses: Vec::new() });
     }
 }
 

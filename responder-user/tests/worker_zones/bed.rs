@@ -31,7 +31,13 @@ pub fn model(zones: &[(&str, &str)], gslb: &[&str]) -> (Model, Vec<tempfile::Nam
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         let soa = Soa::default_for(&name(apex));
-        model.zones.push(model::Zone { apex: name(apex), file: Some(file.path().into()), soa, ns: vec![] });
+        model.zones.push(model::Zone {
+            apex: name(apex),
+            file: Some(file.path().into()),
+            soa,
+            ns: vec![],
+            ns_addresses: vec![],
+        });
         files.push(file);
     }
     model.services.push(Service {
