@@ -272,7 +272,7 @@ fn types(tested: &BTreeSet<u16>, drops: bool) -> Vec<u16> {
     let mut out = answered.to_vec();
     if drops {
         out.extend(tested.iter().filter(|code| !answered.contains(code)));
-        out.extend((FIRST_PRIVATE..).find(|code| !tested.contains(code)));
+        out.extend((FIRST_PRIVATE..u16::MAX).find(|code| !tested.contains(code)));
     }
     out
 }

@@ -268,7 +268,7 @@ fn answer<W: World>(
     let room = |query: &AnyQuery| limit.max(least(query)).min(whole);
     let known = names.known(world, &query.name).map_err(|_| rcode::SERVFAIL)?;
     let beside = |query: &AnyQuery, found: Found<'_>, out: &mut [u8]| {
-        walk::deferred(Asking { message, query, client, world, names }, found, &mut out[..room(query)])
+        walk::deferred(&Asking { message, query, client, world, names }, found, &mut out[..room(query)])
     };
     if let Known::Entry(whole) = known
         && query.qtype != rtype::ANY
@@ -325,7 +325,7 @@ fn answer<W: World>(
         let answer = lookup::no_name::<W, SOA_WORDS>(world, apex_at, zone).map_err(|_| rcode::SERVFAIL)?;
         return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL);
     }
-    walk::walk(Asking { message, query, client, world, names }, known, &mut out[..room(query)])
+    walk::walk(&Asking { message, query, client, world, names }, known, &mut out[..room(query)])
 }
 
 /// An answer beside the table.

@@ -248,7 +248,9 @@ impl Workers {
         let counters: Vec<Arc<Counters>> = threads.iter().map(|running| running.counters.clone()).collect();
         stop_all(threads);
         let mut totals = self.past;
-        counters.iter().for_each(|counters| totals.add(counters));
+        for counters in &counters {
+            totals.add(counters);
+        }
         totals
     }
 }

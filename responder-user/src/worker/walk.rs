@@ -77,7 +77,6 @@ enum Step {
 }
 
 /// A query on its way.
-#[derive(Clone, Copy)]
 pub(super) struct Asking<'a, W> {
     pub message: &'a [u8],
     pub query: &'a AnyQuery,
@@ -88,7 +87,7 @@ pub(super) struct Asking<'a, W> {
 
 /// Answers from beside the table. Err: the response code of an error reply.
 pub(super) fn deferred<W: World>(
-    asking: Asking<'_, W>,
+    asking: &Asking<'_, W>,
     found: Found<'_>,
     out: &mut [u8],
 ) -> Result<Outcome, u16> {
@@ -111,7 +110,7 @@ pub(super) fn deferred<W: World>(
 
 /// Answers what the table alone could not. Err: the response code of an error reply.
 pub(super) fn walk<W: World>(
-    asking: Asking<'_, W>,
+    asking: &Asking<'_, W>,
     known: Known<'_>,
     out: &mut [u8],
 ) -> Result<Outcome, u16> {

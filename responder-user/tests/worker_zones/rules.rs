@@ -1,5 +1,7 @@
 //! RFC 4592 (wildcards), RFC 1034 4.3.2 (referrals), RFC 6672 (DNAME), and GSLB names among them.
 
+use std::fmt::Write as _;
+
 use responder_common::{layout::NAME_ZONE_DATA, lookup::World};
 use responder_user::worker::{Transport, Zones, testing};
 
@@ -212,8 +214,8 @@ fn what_is_delegated_is_a_referral() {
 fn a_referral_without_room_for_its_glue_is_truncated() {
     let mut zone = "$TTL 60\n@ SOA ns h 7 3600 600 86400 60\n@ NS ns\nns A 192.0.2.1\n".to_owned();
     for i in 0..12 {
-        zone += &format!("in NS ns{i}.in\nns{i}.in AAAA 2001:db8::{i}\n");
-        zone += &format!("out NS ns{i}.beside\nns{i}.beside AAAA 2001:db8::{i}\n");
+        let _ = writeln!(zone, "in NS ns{i}.in\nns{i}.in AAAA 2001:db8::{i}");
+        let _ = writeln!(zone, "out NS ns{i}.beside\nns{i}.beside AAAA 2001:db8::{i}");
     }
     let bed = Bed::new(&[("example", &zone)], &[]);
     let ask = |name| bed.ask(&testing::query(name, A, None), Transport::Udp);
