@@ -21,7 +21,7 @@ use std::{
     sync::Arc,
 };
 
-use answer::{Column, Deferred, column, placeholder};
+use answer::{Column, Deferred, Sticks, column, placeholder};
 use class::{ClassError, Classes, drops::Drops, subnet::Deciders};
 use name::{Names, StaticTypes};
 use number::{NumberError, Numbering};
@@ -60,6 +60,8 @@ pub struct Compiled {
     pub deciders: Arc<Deciders>,
     /// Which queries are dropped for types that a name lacks.
     pub drops: Arc<Drops>,
+    /// How each owner keeps sessions; None: it keeps none.
+    pub keeping: Vec<Option<Keeping>>,
     /// Which words belong to whom.
     pub numbering: Numbering,
     /// All names.
@@ -98,7 +100,8 @@ impl Compiled {
     ) -> Result<Self, CompileError> {
         let owners = Owners::of(&model);
         let classes = Classes::of(&model)?;
-        let numbering = Numbering::of(&model, &owners, &classes)?;
+        let keeping = session::rules(&model, &owners)?;
+        let numbering = Numbering::of(&model, &owners, &classes, &keeping)?;
         let deciders = Deciders::of(&model, &owners, &numbering, &classes);
         let drops = Drops::of(&model, &owners, &numbering, &classes);
         let (names, complete) =
@@ -107,9 +110,21 @@ impl Compiled {
         for (i, zone) in model.zones.iter().enumerate() {
             soas.push(soa::soa(&zone.apex, &soa_of(i).unwrap_or_else(|| zone.soa.clone())));
         }
-        let fingerprint = fingerprint(&model, &owners, &classes, &numbering, &soas);
+        let fingerprint = fingerprint(&model, &owners, &classes, &keeping, &numbering, &soas);
         let (classes, deciders, drops) = (Arc::new(classes), Arc::new(deciders), Arc::new(drops));
-        Ok(Self { model, owners, classes, deciders, drops, numbering, names, complete, soas, fingerprint })
+        Ok(Self {
+            model,
+            owners,
+            classes,
+            deciders,
+            drops,
+            keeping,
+            numbering,
+            names,
+            complete,
+            soas,
+            fingerprint,
+        })
     }
 
     /// Decides all columns of one owner and type, each decision once.

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     compile::{
-        answer::{Column, column},
+        answer::{Column, Sticks, column},
         class::{
             ClassMatch,
             subnet::{Decider, PlaceOf},
@@ -202,6 +202,7 @@ impl Asked<'_> {
             vserver: domain.vserver,
             backup_ip: std::sync::Arc::clone(&domain.backup_ip),
             names: decide::policy::name_bits(&self.view.model.name_tests, &domain.name).into(),
+            domain: None,
         }
     }
 

@@ -274,10 +274,10 @@ fn answer<W: World>(
         && query.qtype != rtype::ANY
     {
         let pinned = subnet::pin(names, whole, query, client);
-        let entry = pinned.as_ref().map_or(whole, |pinned| &pinned.entry);
-        let answer = answer_for(world, entry, query.qtype, client, &mut query.edns, &mut query.options);
+        let (entry, asker) = pinned.as_ref().map_or((whole, client), |pinned| (&pinned.entry, pinned.member));
+        let answer = answer_for(world, entry, query.qtype, asker, &mut query.edns, &mut query.options);
         if let Some(pinned) = &pinned {
-            query.options.set_scope(pinned.scope);
+            query.options.set_scope(query.options.scope().max(pinned.scope));
         }
         match answer {
             Ok(answer) => return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL),
@@ -285,20 +285,17 @@ fn answer<W: World>(
             Err(Counter::PassOtherType) => {
                 let records = names.beside.records.get(octets(&query.name));
                 if let Some(place) = records.and_then(|records| place_of(records, entry, query.qtype)) {
-                    let number = match &pinned {
-                        Some(pinned) => pinned.number(place.side),
-                        None => number_of(world, entry, place.side, client, query.edns, &mut query.options)?,
-                    };
-                    let found = Found { known, number, ttl: place.ttl };
-                    return beside(query, found, out);
+                    let at = number_of(world, entry, place.side, asker, query.edns, &mut query.options)?;
+                    if let Some(pinned) = &pinned {
+                        query.options.set_scope(query.options.scope().max(pinned.scope));
+                    }
+                    return beside(query, Found { known, at, ttl: place.ttl }, out);
                 }
             }
             // The set stands for an answer that it cannot hold.
             Err(Counter::PassLarge) => {
-                let (number, ttl) =
-                    reference_of(world, entry, query.qtype, client, query.edns, &mut query.options)?;
-                let found = Found { known, number, ttl };
-                return beside(query, found, out);
+                let (at, ttl) = reference_of(world, entry, query.qtype, asker, query.edns, &query.options)?;
+                return beside(query, Found { known, at, ttl }, out);
             }
             Err(Counter::DropDecision) => return Ok(Outcome::Dropped),
             // RFC 7871 7.1.2.

@@ -7,29 +7,22 @@ use responder_common::{
     class,
     client::Client,
     layout::{
-        NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_ECS_AND_SOURCE, NAME_ECS_VALIDATION, NameEntry,
-        REFERENCE_WORKER,
+        NAME_CLASSED_A, NAME_CLASSED_AAAA, NAME_ECS_AND_SOURCE, NAME_ECS_VALIDATION, NAME_SOURCE_ALONE,
+        NameEntry, REFERENCE_WORKER,
     },
     wire::rtype,
 };
 
-use super::answer::{AnyQuery, Names, octets, place_of};
-use crate::compile::number::Side;
+use super::answer::{AnyQuery, Names, client_of, octets, place_of};
 
-/// An entry whose answers are those of one class.
+/// A query of which the class is known.
 pub(super) struct Pinned {
-    /// The entry. Nothing in it asks for a class any more.
+    /// The entry; the class is that of the source alone.
     pub entry: NameEntry,
-    /// Scope of the answer.
+    /// A member of the class that answers, to stand for the source.
+    pub member: Client,
+    /// Scope of the answer, as far as the place decides.
     pub scope: u32,
-    class: u32,
-}
-
-impl Pinned {
-    /// The number of an answer that is no address, of a side with a number for every class.
-    pub fn number(&self, side: Side) -> u32 {
-        side.base + self.class
-    }
 }
 
 /// The answers of the class that source and ECS lead to. None: the table says it alone. Where the owner of this type looks
@@ -64,12 +57,10 @@ pub(super) fn pin(names: &Names, entry: &NameEntry, query: &mut AnyQuery, client
     }
     let classes = names.beside.classes.as_ref()?;
     let found = decider.class(classes, address_of(client), address_of(subnet));
+    let member = client_of(*classes.representatives.get(usize::from(found.class))?);
     let mut entry = *entry;
-    entry.flags &= !(NAME_ECS_AND_SOURCE | classed);
-    if let (Some(at), Some(base)) = (at, address) {
-        entry.references[at] = base + u32::from(found.class);
-    }
-    Some(Pinned { entry, scope: found.prefix_len.into(), class: found.class.into() })
+    entry.flags = (entry.flags & !NAME_ECS_AND_SOURCE) | NAME_SOURCE_ALONE;
+    Some(Pinned { entry, member, scope: found.prefix_len.into() })
 }
 
 /// An address of the table's kind as one of the standard library's.

@@ -91,7 +91,7 @@ pub(super) fn deferred<W: World>(
     found: Found<'_>,
     out: &mut [u8],
 ) -> Result<Outcome, u16> {
-    let place = asking.names.beside.table.get(found.number);
+    let place = asking.names.beside.table.get(found.at.number);
     let Some(slot) = place.as_ref().and_then(|place| place.as_ref()) else { return Err(rcode::SERVFAIL) };
     match slot.deferred.kind {
         DeferredKind::Drop => Ok(Outcome::Dropped),
@@ -102,7 +102,7 @@ pub(super) fn deferred<W: World>(
                 if let Known::Entry(entry) = found.known {
                     walk.zone.set(Some(entry.soa));
                 }
-                walk.beside(name, found.known, slot, found.ttl, writer)
+                walk.beside(name, found.known, slot, &found, writer)
             })
         }
     }
