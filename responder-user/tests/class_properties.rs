@@ -250,27 +250,22 @@ fn policies_that_do_not_concern_a_name_s_source_leave_ecs_in_force() {
         for (index, wanted) in [first, second].into_iter().enumerate() {
             let owner = owners.owner(owners.of_domain(index));
             let got = Decider::of(&model, &classes, owner).unwrap();
-            match wanted {
-                Some(wanted) => assert_eq!(got, wanted, "{what}: name {index}"),
-                None => {
-                    let Decider::Both(_) = &got else { panic!("{what}: name {index}: {got:?}") };
-                    let class = |source, net| got.class(&classes, address(source), address(net));
-                    // The policy's clients: their source decides, for all. The others: ECS, as if there were no policy.
-                    assert_eq!(class("192.0.2.1", "10.1.0.1").prefix_len, 0, "{what}");
-                    assert_eq!(
-                        class("198.51.100.1", "10.1.0.1"),
-                        classes.lookup(address("10.1.0.1")),
-                        "{what}"
-                    );
-                    // A subnet that the policy would fire for, if it were the source: its place alone counts.
-                    let found = class("198.51.100.1", "192.0.2.1");
-                    assert_eq!(
-                        (found.class, found.prefix_len),
-                        (classes.class_of(address("198.51.100.1")), 24),
-                        "{what}"
-                    );
-                }
+            if let Some(wanted) = wanted {
+                assert_eq!(got, wanted, "{what}: name {index}");
+                continue;
             }
+            let Decider::Both(_) = &got else { panic!("{what}: name {index}: {got:?}") };
+            let class = |source, net| got.class(&classes, address(source), address(net));
+            // The policy's clients: their source decides, for all. The others: ECS, as if there were no policy.
+            assert_eq!(class("192.0.2.1", "10.1.0.1").prefix_len, 0, "{what}");
+            assert_eq!(class("198.51.100.1", "10.1.0.1"), classes.lookup(address("10.1.0.1")), "{what}");
+            // A subnet that the policy would fire for, if it were the source: its place alone counts.
+            let found = class("198.51.100.1", "192.0.2.1");
+            assert_eq!(
+                (found.class, found.prefix_len),
+                (classes.class_of(address("198.51.100.1")), 24),
+                "{what}"
+            );
         }
     }
 }
