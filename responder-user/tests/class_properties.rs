@@ -10,15 +10,19 @@ use std::{
 use ipnet::{IpNet, Ipv6Net};
 use proptest::{collection::vec, prelude::*};
 use responder_user::{
-    compile::class::{ClassError, Classes, classed},
+    compile::class::{ClassError, Classes, classed, subnet::Decider},
     decide::{
-        Client, Decision, Owner, Snapshot, decide_without_steps,
+        Client, Decision, Owner, Owners, Snapshot, decide_without_steps,
         policy::{self, Asked},
     },
-    model::{Method, Model, RecordType, Rule, ServiceId, location::LocationRange},
+    model::{
+        Method, Model, RecordType, Rule, ServiceId, VserverId,
+        location::LocationRange,
+        policy::{BindPoint, NameTest, TextOp},
+    },
 };
 use support::{
-    add_preference, address, eight_sites, location, model_of,
+    add_preference, address, domain, eight_sites, location, model_of,
     random::{Question, case, client, config, model, proximity_model, rich_case},
     range,
 };
@@ -61,7 +65,7 @@ proptest! {
             let located = Client::locate(&model, representative.address);
             prop_assert_eq!(located.place, representative.place);
             let own = Client::locate(&model, address);
-            let asked = |client| Asked { client, vserver: question.owner.vserver, names: &[], rtype: question.rtype };
+            let asked = |client| Asked { client, vserver: question.owner.vserver, names: &[], qtype: question.rtype.code() };
             let fired = |client| policy::fires(&model, &asked(client)).hit();
             prop_assert_eq!(fired(&own), fired(&representative), "{}", address);
             let got = quiet(&model, &snapshot, &question, &own);
@@ -85,6 +89,54 @@ proptest! {
             prop_assert_eq!(&got, &quiet(&model, &snapshot, &question, &representative), "{}", address);
             if !varied {
                 prop_assert_eq!(&got.outcome, &zero.outcome, "one column would do");
+            }
+        }
+    }
+
+    /// Policies by the source, proximity by the client subnet; the scope says no more than is true.
+    #[test]
+    fn source_and_subnet_each_decide_what_is_theirs(
+        (mut model, snapshot, question, _) in rich_case(true), pairs in vec((client(), client()), 12),
+    ) {
+        for vserver in &mut model.vservers {
+            vserver.ecs = true;
+        }
+        let mut asks_for_place = false;
+        for policy in &model.policies {
+            policy.rule.visit(&mut |part| asks_for_place |= matches!(part, Rule::MatchesLocation(_)));
+        }
+        let classes = Classes::of(&model).unwrap();
+        for owner in &Owners::of(&model).list {
+            let decider = Decider::of(&model, &classes, owner).unwrap();
+            let types = &model.vserver(owner.vserver).types;
+            let fires = |client: &Client<'_>, rtype: RecordType| {
+                let asked = Asked { client, vserver: owner.vserver, names: &owner.names, qtype: rtype.code() };
+                let of_response = |code| policy::fires_on_response(&model, &asked, code).hit();
+                (policy::fires(&model, &asked).hit(), of_response(0), of_response(5))
+            };
+            let ask = |client: &Client<'_>, rtype| decide_without_steps(&model, &snapshot, owner, rtype, client);
+            for (source, subnet) in &pairs {
+                let (s, t) = (Client::locate(&model, *source), Client::locate(&model, *subnet));
+                let found = decider.class(&classes, *source, *subnet);
+                let member = classes.client(&model, found.class);
+                for rtype in types {
+                    prop_assert_eq!(fires(&member, *rtype), fires(&s, *rtype), "{} {}", source, subnet);
+                }
+                if decider == Decider::Subnet {
+                    prop_assert_eq!(found, classes.lookup(*subnet));
+                }
+                // What the decision would be if both were one client: only where no rule asks for the place, and where
+                // there is a class for both.
+                let both = Client { address: *source, place: t.place };
+                let is_missing = found.class == classes.class_of(*source) && found.prefix_len > 0;
+                if !asks_for_place && !is_missing {
+                    prop_assert_eq!(ask(&member, question.rtype).outcome, ask(&both, question.rtype).outcome);
+                }
+                let net = IpNet::new(*subnet, found.prefix_len).unwrap();
+                let (first, last) = (net.network(), net.broadcast());
+                for other in [first, last] {
+                    prop_assert_eq!(decider.class(&classes, *source, other), found, "{} in {}", other, net);
+                }
             }
         }
     }
@@ -162,6 +214,60 @@ fn the_example_has_two_classes() {
     assert_eq!((found.class, found.prefix_len), (1, 24));
     assert_eq!(classes.lookup(address("10.53.1.2")).prefix_len, 24);
     assert_eq!(classes.lookup(address("128.0.0.1")).prefix_len, 1);
+}
+
+/// The fault: one policy that fires for a name, for a type or for another virtual server set ECS of every name aside.
+#[test]
+fn policies_that_do_not_concern_a_name_s_source_leave_ecs_in_force() {
+    let mut base = model_of(&[("hk", "Asia.HK"), ("uk", "Europe.UK")], Method::StaticProximity);
+    base.vservers[0].ecs = true;
+    base.vservers.push(base.vservers[0].clone());
+    base.locations.custom.push(range("10.1.0.0", "10.1.255.255", "Asia.HK"));
+    base.locations.custom.push(range("10.2.0.0", "10.2.255.255", "Europe.UK"));
+    base.domains = vec![domain("www.example.com", 0, &[]), domain("other.example.com", 1, &[])];
+    base.name_tests = vec![NameTest::new(TextOp::Equals, "other.example.com")];
+    let by_name = || Rule::Name { test: base.name_tests[0].clone(), id: 0, of_response: false };
+    let subnet = || Rule::InSubnet("192.0.2.0/24".parse().unwrap());
+    let both = Rule::And(Box::new(by_name()), Box::new(subnet()));
+    // What the policy looks at, what it is bound to, and what it makes of the two names.
+    let (ecs, source) = (Some(Decider::Subnet), Some(Decider::Source));
+    let rows: [(Rule, BindPoint, Option<Decider>, Option<Decider>); 8] = [
+        (Rule::Constant(false), BindPoint::Request, ecs.clone(), ecs.clone()),
+        (Rule::Constant(true), BindPoint::Request, source.clone(), source.clone()),
+        (by_name(), BindPoint::Request, ecs.clone(), source.clone()),
+        (Rule::Type { code: 5, of_response: false }, BindPoint::Request, ecs.clone(), ecs.clone()),
+        (Rule::Constant(true), BindPoint::Vserver(VserverId(1)), ecs.clone(), source),
+        (subnet(), BindPoint::Vserver(VserverId(1)), ecs.clone(), None),
+        (subnet(), BindPoint::Request, None, None),
+        (both, BindPoint::Request, ecs, None),
+    ];
+    for (rule, bind, first, second) in rows {
+        let mut model = base.clone();
+        add_preference(&mut model, "p", 1, rule, &["Europe.UK"]);
+        model.policies[0].bind = bind;
+        let what = format!("{} at {bind:?}", model.policies[0].rule_text);
+        let (classes, owners) = (Classes::of(&model).unwrap(), Owners::of(&model));
+        for (index, wanted) in [first, second].into_iter().enumerate() {
+            let owner = owners.owner(owners.of_domain(index));
+            let got = Decider::of(&model, &classes, owner).unwrap();
+            if let Some(wanted) = wanted {
+                assert_eq!(got, wanted, "{what}: name {index}");
+                continue;
+            }
+            let Decider::Both(_) = &got else { panic!("{what}: name {index}: {got:?}") };
+            let class = |source, net| got.class(&classes, address(source), address(net));
+            // The policy's clients: their source decides, for all. The others: ECS, as if there were no policy.
+            assert_eq!(class("192.0.2.1", "10.1.0.1").prefix_len, 0, "{what}");
+            assert_eq!(class("198.51.100.1", "10.1.0.1"), classes.lookup(address("10.1.0.1")), "{what}");
+            // A subnet that the policy would fire for, if it were the source: its place alone counts.
+            let found = class("198.51.100.1", "192.0.2.1");
+            assert_eq!(
+                (found.class, found.prefix_len),
+                (classes.class_of(address("198.51.100.1")), 24),
+                "{what}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -96,7 +96,8 @@ fn check_link(model: &Model, snapshot: &Snapshot, question: &Question, link: Vse
     let give = |b: &Bound| given(model, snapshot, b.service, question.rtype);
     let usable: Vec<&Bound> = vserver.services.iter().filter(|b| !give(b).is_empty()).collect();
     let client = Client::locate(model, question.client);
-    let asked = Asked { client: &client, vserver: question.owner.vserver, names: &[], rtype: question.rtype };
+    let asked =
+        Asked { client: &client, vserver: question.owner.vserver, names: &[], qtype: question.rtype.code() };
     let fired = policy::fires(model, &asked).preferred;
     let (tier, winners) = winners(model, &usable, fired.map(|(_, list)| list));
     assert_eq!((got.link, got.tier, got.policy), (link, tier, fired.map(|(hit, _)| hit.policy)));

@@ -70,16 +70,32 @@ fn fixture() -> Fixture {
     let bare = name("bare.test");
     let soa = Soa::default_for(&com);
     let mut zones = vec![
-        model::Zone { apex: com.clone(), file: Some(file.path().into()), soa: soa.clone(), ns: vec![] },
+        model::Zone {
+            apex: com.clone(),
+            file: Some(file.path().into()),
+            soa: soa.clone(),
+            ns: vec![],
+            ns_addresses: vec![],
+        },
         model::Zone {
             apex: bare.clone(),
             file: None,
             soa: Soa::default_for(&bare),
             ns: vec![name("ns1.bare.test"), name("ns.example.org")],
+            ns_addresses: vec![
+                (name("ns1.bare.test"), "192.0.2.77".parse().unwrap()),
+                (name("ns1.bare.test"), "2001:db8::77".parse().unwrap()),
+            ],
         },
     ];
     let child = name("child.bare.test");
-    zones.push(model::Zone { apex: child.clone(), file: None, soa: Soa::default_for(&child), ns: vec![] });
+    zones.push(model::Zone {
+        apex: child.clone(),
+        file: None,
+        soa: Soa::default_for(&child),
+        ns: vec![],
+        ns_addresses: vec![],
+    });
     let vserver = model::Vserver {
         name: "v".into(),
         types: vec![RecordType::A, RecordType::Aaaa],
@@ -433,7 +449,14 @@ fn zones_answer_as_rfc_1034_says() {
             &[],
             &["ns1.example.com. 300 IN A 192.0.2.53", "ns1.example.com. 300 IN AAAA 2001:db8::53"],
         ),
-        ("EXAMPLE.com", 15, NoError, &["example.com. 300 IN MX 10 mail.example.com."], &[], &[]),
+        (
+            "EXAMPLE.com",
+            15,
+            NoError,
+            &["example.com. 300 IN MX 10 mail.example.com."],
+            &[],
+            &["mail.example.com. 300 IN A 192.0.2.25"],
+        ),
         ("example.com", 16, NoError, &["example.com. 300 IN TXT hello"], &[], &[]),
         ("example.com", 1, NoError, &[], &[SOA], &[]),
         ("example.com", 43, NoError, &[], &[SOA], &[]),
@@ -519,8 +542,10 @@ fn zones_answer_as_rfc_1034_says() {
             NoError,
             &["bare.test. 3600 IN NS ns1.bare.test.", "bare.test. 3600 IN NS ns.example.org."],
             &[],
-            &[],
+            &["ns1.bare.test. 3600 IN A 192.0.2.77", "ns1.bare.test. 3600 IN AAAA 2001:db8::77"],
         ),
+        ("ns1.bare.test", 28, NoError, &["ns1.bare.test. 3600 IN AAAA 2001:db8::77"], &[], &[]),
+        ("ns1.bare.test", 16, NoError, &[], &[BARE], &[]),
         ("bare.test", 6, NoError, &[BARE], &[], &[]),
         ("www.bare.test", 28, NoError, &[], &[BARE], &[]),
         ("www.bare.test", 16, NoError, &[], &[BARE], &[]),
@@ -580,7 +605,8 @@ fn the_compiler_hears_what_stands_beside_gslb_names() {
 fn a_ring_of_aliases_ends() {
     let message = fixture().get("ring.example.com", 1);
     assert_eq!(message.metadata.response_code, ResponseCode::NoError);
-    assert!(message.answers.iter().all(|r| r.record_type() == T::CNAME) && message.answers.len() <= 8);
+    assert!(message.answers.iter().all(|r| r.record_type() == T::CNAME));
+    assert_eq!(message.answers.len(), 2, "each alias once");
 }
 
 #[test]
@@ -627,6 +653,60 @@ fn opt_stands_in_the_reply_if_in_the_query_and_options_do_not() {
         }
         assert_eq!(fixture.udp(&query(name, 1, None)).unwrap()[11], 0);
     }
+}
+
+/// RFC 7873 5.4: no question, a cookie.
+#[test]
+fn a_query_without_a_question_asks_for_a_cookie() {
+    let mut fixture = fixture();
+    let client_part = *b"\x01\x02\x03\x04\x05\x06\x07\x08";
+    let ask = |fixture: &Fixture, options: &[u8]| {
+        let mut message = vec![0x12, 0x34, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        message.extend(&OPT[..10]);
+        message.push(options.len() as u8);
+        message.extend(options);
+        let (udp, tcp) = (fixture.udp(&message).unwrap(), fixture.tcp(&message).unwrap());
+        assert_eq!(udp, tcp);
+        udp
+    };
+    let cookie = |data: &[u8]| [&[0, 10, 0, data.len() as u8], data].concat();
+    // Header without any section but OPT, extended response code 0 or 1.
+    let head = |rcode: u8| vec![0x12, 0x34, 0x81, rcode, 0, 0, 0, 0, 0, 0, 0, 1];
+    let off = ask(&fixture, &cookie(&client_part));
+    assert_eq!(off, [&head(1)[..], &OPT].concat(), "without cookies it is no query");
+
+    fixture.world.cookies = Some(responder_common::cookie::Secrets { current: [1, 2], previous: [3, 4] });
+    fixture.world.now = 1_700_000_000;
+    let given = ask(&fixture, &cookie(&client_part));
+    assert_eq!(given[..12], head(0));
+    assert_eq!(given[12..23], [0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 28]);
+    assert_eq!(
+        (&given[23..35], given.len()),
+        (&cookie(&[&client_part[..], &[0; 16]].concat())[..12].to_vec()[..], 51)
+    );
+    let whole = given[27..].to_vec();
+    // What was given is confirmed, whatever stands beside it.
+    assert_eq!(ask(&fixture, &cookie(&whole)), given);
+    assert_eq!(ask(&fixture, &[&[0xfd, 0xe9, 0, 1, 7][..], &cookie(&whole)].concat()), given);
+    // Another server's part, of our length and of another: BADCOOKIE, and a good one.
+    for wrong in
+        [with(whole.clone(), &[(23, whole[23] ^ 1)]), whole[..20].to_vec(), [&whole[..], &[0; 8]].concat()]
+    {
+        let told = ask(&fixture, &cookie(&wrong));
+        assert_eq!((&told[..12], told[17]), (&head(7)[..], 1), "BADCOOKIE is 23");
+        assert_eq!(told[27..], whole[..]);
+    }
+    // A cookie of a length that there is not, and none at all.
+    assert_eq!(ask(&fixture, &cookie(&client_part[..7])), [&head(1)[..], &OPT].concat());
+    assert_eq!(ask(&fixture, &[]), [&head(1)[..], &OPT].concat());
+    // With a question a foreign server's part is as good as none (RFC 7873 5.2.3).
+    let mut asked = with(query("www.example.com", 1, Some((1232, false))), &[(43, 28)]);
+    asked.extend(cookie(&with(whole.clone(), &[(23, whole[23] ^ 1)])));
+    let reply = fixture.udp(&asked).unwrap();
+    assert_eq!((reply[3], &reply[reply.len() - 24..]), (0, &whole[..]));
+    // Later versions may say cookies otherwise: BADVERS has none, as in BIND and Knot.
+    let later = fixture.udp(&with(asked, &[(39, 1)])).unwrap();
+    assert_eq!((later.len(), later[38]), (33 + 11, 1));
 }
 
 /// T-P2: every type, every flag word.

@@ -4,23 +4,38 @@
 mod support;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
 
 use hickory_proto::{
     op::Message,
-    rr::{RData, RecordType as WireType},
+    rr::{
+        RData, RecordType as WireType,
+        rdata::opt::{EdnsCode, EdnsOption},
+    },
 };
 use proptest::{
     strategy::{Strategy, ValueTree},
     test_runner::TestRunner,
 };
 use responder_user::{
-    compile::{Compiled, name::StaticTypes, number::WORKER_SIDES},
-    decide::{Decision, Give, Outcome, OwnerId, Pick, Record, Snapshot, decide},
-    model::{DnsName, Method, Model, Naptr, RecordType, Service, Vserver, settings::XdpMode},
+    compile::{
+        Compiled,
+        class::{Classes, subnet::Decider},
+        name::StaticTypes,
+        number::WORKER_SIDES,
+    },
+    decide::{
+        Client, Decision, Give, Outcome, Owner, OwnerId, Owners, Pick, Record, Snapshot, decide,
+        decide_without_steps,
+        policy::{self, Asked},
+    },
+    model::{
+        DnsActionKind, DnsName, DnsPolicy, Method, Model, Naptr, RecordType, Service, Vserver,
+        settings::XdpMode,
+    },
     publish::writer::Writer,
     worker::{Beside, DeferredTable, Names, Transport, Zones, answer, testing},
 };
@@ -43,10 +58,8 @@ impl Published {
         let none = |_: &DnsName| StaticTypes::default();
         let compiled = Compiled::of(Arc::new(model), &none, &|_| None, &|_| None).unwrap();
         let (writer, _) = Writer::open(&compiled.model.settings, &compiled, Arc::new(|| ())).unwrap();
-        let records: HashMap<Box<[u8]>, _> =
-            compiled.names.records.iter().map(|(name, records)| (name.wire().into(), *records)).collect();
         let table = Arc::new(DeferredTable::new(compiled.numbering.count()));
-        let beside = Beside { table, records: Arc::new(records), aside: false };
+        let beside = Beside::of(&compiled, table);
         let names = Names { zones: Arc::new(zones), beside, ..Names::default() };
         Self { compiled, writer, names, generation: 0 }
     }
@@ -69,11 +82,14 @@ impl Published {
     }
 
     fn ask(&self, name: &DnsName, code: u16, client: IpAddr) -> (answer::Outcome, Option<Message>) {
-        let query = testing::query_of(name.wire(), code, Some((1232, false)));
+        self.send(&testing::query_of(name.wire(), code, Some((1232, false))), client)
+    }
+
+    fn send(&self, query: &[u8], client: IpAddr) -> (answer::Outcome, Option<Message>) {
         let mut out = vec![0; 1232];
         let reader = self.writer.reader(1);
         let source = SocketAddr::new(client, 40_000);
-        let outcome = answer::reply(&query, Transport::Udp, source, &reader, &self.names, &mut out);
+        let outcome = answer::reply(query, Transport::Udp, source, &reader, &self.names, &mut out);
         let message = match outcome {
             answer::Outcome::Reply { len, .. } => {
                 Some(Message::from_vec(&out[..len]).expect("a whole message"))
@@ -134,6 +150,14 @@ fn compare(got: &Decision, client: IpAddr, ttl: u32, outcome: answer::Outcome, m
     }
 }
 
+/// Evaluates the policies for a type that no virtual server answers, whose response would be NODATA.
+fn policies_drop(model: &Model, owner: &Owner, client: IpAddr, qtype: u16) -> bool {
+    let client = Client::locate(model, client);
+    let asked = Asked { client: &client, vserver: owner.vserver, names: &owner.names, qtype };
+    let response = || policy::fires_on_response(model, &asked, 0);
+    policy::fires(model, &asked).drop.or_else(|| response().drop).is_some()
+}
+
 #[test]
 fn what_is_explained_is_what_is_sent() {
     let models = if std::env::var_os("RESPONDER_FULL").is_some() { 200 } else { 5 };
@@ -170,6 +194,117 @@ fn what_is_explained_is_what_is_sent() {
     }
     println!("{compared} replies, {beside} of them from beside the table");
     assert!(compared >= 1000 && beside >= 50, "{compared}, {beside}");
+}
+
+/// The fault: a type that the virtual server lacks got NODATA, whatever policies said.
+#[test]
+fn a_drop_policy_drops_types_that_a_vserver_lacks() {
+    let mut runner = TestRunner::deterministic();
+    let mut lacking: BTreeMap<bool, usize> = BTreeMap::new();
+    for _ in 0..2 {
+        let model = loop {
+            let model = rich_model().new_tree(&mut runner).unwrap().current();
+            let drops = |policy: &DnsPolicy| model.actions[policy.action.index()].kind == DnsActionKind::Drop;
+            if model.policies.iter().any(drops) {
+                break model;
+            }
+        };
+        let published = Published::new(model);
+        let (model, owners) = (&published.compiled.model, &published.compiled.owners);
+        for domain in &model.domains {
+            for qtype in [6, 15, 16, 255, 4711].repeat(20) {
+                let client = client().new_tree(&mut runner).unwrap().current();
+                let (outcome, _) = published.ask(&domain.name, qtype, client);
+                let is_dropped = model.domains.iter().enumerate().any(|(other, d)| {
+                    d.name == domain.name
+                        && policies_drop(model, owners.owner(owners.of_domain(other)), client, qtype)
+                });
+                assert_eq!(outcome == answer::Outcome::Dropped, is_dropped, "{} {qtype}", domain.name);
+                *lacking.entry(is_dropped).or_default() += 1;
+            }
+        }
+    }
+    assert!(lacking.len() == 2 && lacking.values().all(|count| *count > 10), "{lacking:?}");
+}
+
+/// A query with a client subnet of the whole address.
+fn with_subnet(name: &DnsName, code: u16, subnet: IpAddr) -> Vec<u8> {
+    let mut query = testing::query_of(name.wire(), code, Some((1232, false)));
+    let (family, octets) = match subnet {
+        IpAddr::V4(a) => (1, a.octets().to_vec()),
+        IpAddr::V6(a) => (2, a.octets().to_vec()),
+    };
+    let end = query.len();
+    query[end - 1] = 8 + octets.len() as u8;
+    query.extend([0, 8, 0, 4 + octets.len() as u8, 0, family, 8 * octets.len() as u8, 0]);
+    query.extend(octets);
+    query
+}
+
+/// Rich models whose virtual servers all look at ECS: policies by the source, proximity by the subnet.
+#[test]
+fn with_a_client_subnet_what_is_decided_for_both_is_what_is_sent() {
+    let models = if std::env::var_os("RESPONDER_FULL").is_some() { 60 } else { 2 };
+    let mut runner = TestRunner::deterministic();
+    let mut scopes: BTreeMap<bool, usize> = BTreeMap::new();
+    let mut by_worker = 0;
+    for _ in 0..models {
+        let model = loop {
+            let mut model = rich_model().new_tree(&mut runner).unwrap().current();
+            for (i, vserver) in model.vservers.iter_mut().enumerate() {
+                vserver.ecs = true;
+                // A session decides for a subnet of its own.
+                vserver.persistence = None;
+                vserver.spillover = None;
+                vserver.backup_session_timeout = None;
+                vserver.method = if i == 1 { Method::RoundRobin } else { Method::StaticProximity };
+            }
+            let classes = Classes::of(&model).unwrap();
+            let looks_at_both =
+                |owner: &Owner| matches!(Decider::of(&model, &classes, owner), Some(Decider::Both(_)));
+            if model.vservers.len() > 1 && Owners::of(&model).list.iter().any(looks_at_both) {
+                break model;
+            }
+        };
+        let snapshot = settled(rich_snapshot(&model, false).new_tree(&mut runner).unwrap().current());
+        let mut published = Published::new(model);
+        published.publish(&snapshot);
+        let (model, classes) = (&published.compiled.model, &published.compiled.classes);
+        for (index, domain) in model.domains.iter().enumerate() {
+            let id = published.compiled.owners.of_domain(index);
+            let owner = published.compiled.owners.owner(id);
+            for rtype in [RecordType::A, RecordType::Aaaa] {
+                let Some(side) = published.compiled.numbering.side(id, rtype) else { continue };
+                let decider = Decider::of(model, classes, owner).unwrap();
+                by_worker += usize::from(matches!(decider, Decider::Both(_)));
+                for _ in 0..60 {
+                    let source = client().new_tree(&mut runner).unwrap().current();
+                    let subnet = client().new_tree(&mut runner).unwrap().current();
+                    let found = decider.class(classes, source, subnet);
+                    let got = decide_without_steps(
+                        model,
+                        &snapshot,
+                        owner,
+                        rtype,
+                        &classes.client(model, found.class),
+                    );
+                    let query = with_subnet(&domain.name, rtype.code(), subnet);
+                    let (outcome, message) = published.send(&query, source);
+                    compare(&got, source, domain.ttl, outcome, message.as_ref());
+                    let Some(message) = message.filter(|m| u16::from(m.metadata.response_code) == 0) else {
+                        continue;
+                    };
+                    let option = message.edns.as_ref().and_then(|e| e.option(EdnsCode::Subnet)).cloned();
+                    let Some(EdnsOption::Subnet(told)) = option else { panic!("{option:?}") };
+                    let wanted = if side.columns > 1 { found.prefix_len } else { 0 };
+                    assert_eq!((told.addr(), told.scope_prefix()), (subnet, wanted), "{}", domain.name);
+                    *scopes.entry(wanted > 0).or_default() += 1;
+                }
+            }
+        }
+    }
+    println!("{scopes:?}, {by_worker} sides look at both");
+    assert!(scopes[&true] > 50 && scopes[&false] > 20 && by_worker > 1, "{scopes:?}, {by_worker}");
 }
 
 fn settled(mut snapshot: Snapshot) -> Snapshot {

@@ -40,6 +40,7 @@ fn served(last: u8) -> Arc<Served<MemoryWorld>> {
                 &responder_user::model::DnsName::parse("example.com").unwrap(),
             ),
             ns: vec![],
+            ns_addresses: vec![],
         }],
         ..Default::default()
     };

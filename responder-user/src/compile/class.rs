@@ -9,6 +9,8 @@
 //! 2. pieces get their signature, equal signatures get one class number, neighbours of one class are joined;
 //! 3. `trie`: IPv6 goes into the fewest prefixes for a longest-prefix-match trie.
 
+pub mod drops;
+pub mod subnet;
 mod sweep;
 mod trie;
 
@@ -18,17 +20,15 @@ use std::{
     sync::Arc,
 };
 
-use ipnet::Ipv6Net;
-use responder_common::layout;
-
 use crate::{
     decide::{
         Client, Owner, candidate, chain,
         policy::{self, Asked},
         proximity,
     },
-    model::{Model, PolicyId, RecordType, Rule, VserverId, policy::BindPoint},
+    model::{DnsActionKind, Model, PolicyId, RecordType, Rule, VserverId, policy::BindPoint},
 };
+use ipnet::Ipv6Net;
 use sweep::Piece;
 
 /// Classes and split /24s share one 16-bit space in the kernel's table, of which one value is kept free.
@@ -49,8 +49,12 @@ pub struct Classes {
     pub representatives: Vec<IpAddr>,
     /// For every class the place of its representative, as a number of the model's table.
     places: Vec<Option<u32>>,
-    /// For every class whether a policy decides for it, and not proximity.
-    fired: Vec<bool>,
+    /// For every class what its addresses have in common.
+    signatures: Vec<Signature>,
+    /// Everything but the client that policies look at.
+    contexts: Vec<Context>,
+    /// What fires in each context, by the numbers of signatures.
+    firings: Vec<Vec<Firing>>,
     /// /24s that hold more than one class.
     splits: usize,
 }
@@ -78,12 +82,10 @@ pub struct ClassError {
 }
 
 /// What decisions take from a client: which policies fire, by number, and the view of static proximity, by number; no
-/// view where a list of preferred locations always overrides it.
+/// view where a list of preferred locations always overrides it and nobody looks at a client subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Signature {
     fired: u32,
-    /// Some policy fires.
-    any: bool,
     view: Option<u32>,
 }
 
@@ -112,7 +114,9 @@ impl Classes {
                 .collect(),
             representatives: numbering.representatives,
             places: numbering.places,
-            fired: numbering.fired,
+            signatures: numbering.signatures,
+            firings: signer.firing_lists(),
+            contexts: signer.contexts,
             splits,
         })
     }
@@ -149,16 +153,6 @@ impl Classes {
         }
     }
 
-    /// The class of a client whose source policies look at and whose ECS address proximity looks at, and the scope: where
-    /// a policy decides, ECS is of no concern. Where policies decide for the ECS address itself, no class is made for its
-    /// place alone: the source decides, as it does for a query without ECS.
-    pub fn of_both(&self, source: IpAddr, subnet: IpAddr) -> ClassMatch {
-        let by_source = ClassMatch { class: self.class_of(source), prefix_len: 0 };
-        let by_subnet = self.lookup(subnet);
-        let is_fired = |class: u16| self.fired.get(usize::from(class)).copied().unwrap_or(false);
-        if is_fired(by_source.class) || is_fired(by_subnet.class) { by_source } else { by_subnet }
-    }
-
     /// The largest prefixes that are each of one class as a whole: an address, a prefix length and a class, ascending.
     pub fn v6_scopes(&self) -> impl Iterator<Item = (Ipv6Addr, u8, u16)> + '_ {
         self.v6_ranges.iter().flat_map(|(first, last, class)| {
@@ -175,29 +169,27 @@ impl Classes {
         })
     }
 
+    /// The contexts of an owner, by their places in lists of what fires.
+    fn contexts_of<'c>(
+        &'c self,
+        model: &Model,
+        owner: &'c Owner,
+    ) -> impl Iterator<Item = (usize, &'c Context)> + use<'c> {
+        let is_bound = |point: BindPoint| {
+            point == BindPoint::Vserver(owner.vserver) || point == BindPoint::VserverResponse(owner.vserver)
+        };
+        let has_own = model.policies.iter().any(|policy| is_bound(policy.bind));
+        let vserver = if has_own { owner.vserver } else { NOBODY };
+        let all = self.contexts.iter().enumerate();
+        all.filter(move |(_, context)| context.vserver == vserver && *context.names == *owner.names)
+    }
+
     /// A client of the class to decide for, located without a search.
     pub fn client<'m>(&self, model: &'m Model, class: u16) -> Client<'m> {
         let class = usize::from(class);
         let place = self.places[class].and_then(|number| model.locations.place(number));
         Client { address: self.representatives[class], place }
     }
-}
-
-/// What ECS changes of the answers of an owner: flags of its names ([`layout::NameEntry::flags`]).
-pub fn ecs_flags(model: &Model, owner: &Owner) -> u8 {
-    let vserver = model.vserver(owner.vserver);
-    if !vserver.ecs {
-        return 0;
-    }
-    let links = chain::links(model, owner.vserver);
-    let has_proximity = links.into_iter().any(|v| proximity::is_used_by(model.vserver(v)));
-    let validation = if vserver.ecs_validation { layout::NAME_ECS_VALIDATION } else { 0 };
-    let decider = match (has_policies(model), has_proximity) {
-        (true, true) => layout::NAME_ECS_AND_SOURCE,
-        (_, false) => layout::NAME_SOURCE_ALONE,
-        (false, true) => 0,
-    };
-    layout::NAME_ECS | validation | decider
 }
 
 fn has_policies(model: &Model) -> bool {
@@ -210,19 +202,22 @@ pub fn classed(model: &Model, owner: &Owner, rtype: RecordType) -> bool {
     let has_policies = has_policies(model);
     let links = chain::links(model, owner.vserver);
     let answers = |v| model.vserver(v).types.contains(&rtype) && candidate::has_address(model, v, rtype);
-    // Policies answer without any service, too.
-    (has_policies && model.vserver(owner.vserver).types.contains(&rtype))
-        || links.into_iter().any(|v| answers(v) && proximity::is_used_by(model.vserver(v)))
+    // Policies answer without any service, too, and drop what there is nothing of.
+    has_policies || links.into_iter().any(|v| answers(v) && proximity::is_used_by(model.vserver(v)))
 }
 
 /// Everything but the client that policies look at, in one combination.
+#[derive(Clone, Debug, PartialEq)]
 struct Context {
     vserver: VserverId,
     names: Arc<[u64]>,
-    rtype: RecordType,
+    qtype: u16,
     /// For policies of responses.
     code: Option<u16>,
 }
+
+/// The virtual server of contexts that policies of no virtual server look at.
+const NOBODY: VserverId = VserverId(u32::MAX);
 
 /// Every combination that makes a difference.
 fn contexts(model: &Model) -> Vec<Context> {
@@ -232,11 +227,15 @@ fn contexts(model: &Model) -> Vec<Context> {
     } else {
         names.extend(model.domains.iter().map(|domain| policy::name_bits(&model.name_tests, &domain.name)));
     }
-    let nobody = VserverId(u32::MAX);
-    let mut vservers = BTreeSet::from([nobody]);
-    let (mut tests_type, mut has_responses) = (false, false);
+    let mut vservers = BTreeSet::from([NOBODY]);
+    let (mut tested, mut has_responses, mut drops) = (BTreeSet::new(), false, false);
     for policy in &model.policies {
-        policy.rule.visit(&mut |part| tests_type |= matches!(part, Rule::Type { .. }));
+        drops |= model.actions[policy.action.index()].kind == DnsActionKind::Drop;
+        policy.rule.visit(&mut |part| {
+            if let Rule::Type { code, .. } = part {
+                tested.insert(*code);
+            }
+        });
         match policy.bind {
             BindPoint::Vserver(id) => drop(vservers.insert(id)),
             BindPoint::VserverResponse(id) => {
@@ -247,21 +246,39 @@ fn contexts(model: &Model) -> Vec<Context> {
             BindPoint::RequestOverride | BindPoint::Request | BindPoint::Label(_) => {}
         }
     }
-    let types = if tests_type { &RecordType::ALL[..] } else { &RecordType::ALL[..1] };
+    let types = types(&tested, drops);
     // The codes that a decision can have: NOERROR and REFUSED.
     let codes = if has_responses { &[None, Some(0), Some(5)][..] } else { &[None][..] };
     let mut out = Vec::new();
     for bits in names {
         let names: Arc<[u64]> = bits.into();
         for vserver in &vservers {
-            for (rtype, code) in types.iter().flat_map(|rtype| codes.iter().map(move |code| (*rtype, *code)))
+            for (qtype, code) in types.iter().flat_map(|qtype| codes.iter().map(move |code| (*qtype, *code)))
             {
-                out.push(Context { vserver: *vserver, names: names.clone(), rtype, code });
+                out.push(Context { vserver: *vserver, names: names.clone(), qtype, code });
             }
         }
     }
     out
 }
+
+/// Types to tell apart: where no rule tests any, one stands for all. Types that no virtual server answers count only where a
+/// query for them may be dropped; the last one stands for all of which no rule speaks.
+fn types(tested: &BTreeSet<u16>, drops: bool) -> Vec<u16> {
+    let answered = RecordType::ALL.map(RecordType::code);
+    if tested.is_empty() {
+        return answered[..1].to_vec();
+    }
+    let mut out = answered.to_vec();
+    if drops {
+        out.extend(tested.iter().filter(|code| !answered.contains(code)));
+        out.extend((FIRST_PRIVATE..u16::MAX).find(|code| !tested.contains(code)));
+    }
+    out
+}
+
+/// Types of nobody begin here (RFC 6895 3.1).
+const FIRST_PRIVATE: u16 = 65_280;
 
 /// What fires in one context: by dropping, rewriting, preferring locations, choosing a view.
 type Firing = [Option<PolicyId>; 4];
@@ -270,6 +287,8 @@ type Firing = [Option<PolicyId>; 4];
 struct Signer<'m> {
     model: &'m Model,
     proximity: bool,
+    /// A client subnet may be looked at for its place, whatever policies would do for it as a source.
+    ecs: bool,
     contexts: Vec<Context>,
     /// What fires, numbered.
     firings: HashMap<Vec<Firing>, u32>,
@@ -286,6 +305,7 @@ impl<'m> Signer<'m> {
         Self {
             model,
             proximity: model.vservers.iter().any(proximity::is_used_by),
+            ecs: model.vservers.iter().any(|vserver| vserver.ecs),
             contexts: contexts(model),
             firings: HashMap::new(),
             views: HashMap::new(),
@@ -305,15 +325,22 @@ impl<'m> Signer<'m> {
         let firings: Vec<Firing> =
             self.contexts.iter().map(|context| self.firing(context, &client)).collect();
         let always_listed = firings.iter().all(|[_, _, preferred, _]| preferred.is_some());
-        let view = (self.proximity && !always_listed).then(|| self.view(piece.range, &client));
-        let any = firings.iter().flatten().any(Option::is_some);
+        let view = (self.proximity && (self.ecs || !always_listed)).then(|| self.view(piece.range, &client));
         let next = self.firings.len() as u32;
-        Signature { fired: *self.firings.entry(firings).or_insert(next), any, view }
+        Signature { fired: *self.firings.entry(firings).or_insert(next), view }
+    }
+
+    /// What fires, by number.
+    fn firing_lists(&mut self) -> Vec<Vec<Firing>> {
+        let mut lists: Vec<(u32, Vec<Firing>)> =
+            std::mem::take(&mut self.firings).into_iter().map(|(list, number)| (number, list)).collect();
+        lists.sort_unstable_by_key(|(number, _)| *number);
+        lists.into_iter().map(|(_, list)| list).collect()
     }
 
     fn firing(&self, context: &Context, client: &Client<'_>) -> Firing {
-        let Context { vserver, rtype, code, .. } = *context;
-        let asked = Asked { client, vserver, names: &context.names, rtype };
+        let Context { vserver, qtype, code, .. } = *context;
+        let asked = Asked { client, vserver, names: &context.names, qtype };
         let fired = match code {
             None => policy::fires(self.model, &asked),
             Some(code) => policy::fires_on_response(self.model, &asked, code),
@@ -350,7 +377,7 @@ struct Numbering {
     numbers: HashMap<Signature, u32>,
     representatives: Vec<IpAddr>,
     places: Vec<Option<u32>>,
-    fired: Vec<bool>,
+    signatures: Vec<Signature>,
 }
 
 impl Numbering {
@@ -360,7 +387,7 @@ impl Numbering {
             numbers: HashMap::new(),
             representatives: Vec::new(),
             places: Vec::new(),
-            fired: Vec::new(),
+            signatures: Vec::new(),
         };
         let both = || v4.iter().map(|p| (true, p)).chain(v6.iter().map(|p| (false, p)));
         let unmentioned = both().find(|(_, (piece, _))| !piece.mentioned);
@@ -369,7 +396,7 @@ impl Numbering {
             out.numbers.entry(*signature).or_insert_with(|| {
                 out.representatives.push(address(v4, piece.first));
                 out.places.push(piece.range);
-                out.fired.push(signature.any);
+                out.signatures.push(*signature);
                 next
             });
         }

@@ -22,7 +22,7 @@ use std::{
 };
 
 use answer::{Column, Deferred, Sticks, column, placeholder};
-use class::{ClassError, Classes};
+use class::{ClassError, Classes, drops::Drops, subnet::Deciders};
 use name::{Names, StaticTypes};
 use number::{NumberError, Numbering};
 use responder_common::layout;
@@ -56,6 +56,10 @@ pub struct Compiled {
     pub owners: Owners,
     /// The partition of clients.
     pub classes: Arc<Classes>,
+    /// Whose address decides where a query brings a client subnet.
+    pub deciders: Arc<Deciders>,
+    /// Which queries are dropped for types that a name lacks.
+    pub drops: Arc<Drops>,
     /// How each owner keeps sessions; None: it keeps none.
     pub keeping: Vec<Option<Keeping>>,
     /// Which words belong to whom.
@@ -98,14 +102,29 @@ impl Compiled {
         let classes = Classes::of(&model)?;
         let keeping = session::rules(&model, &owners)?;
         let numbering = Numbering::of(&model, &owners, &classes, &keeping)?;
-        let (names, complete) = Names::of(&model, &owners, &numbering, static_types, existing);
+        let deciders = Deciders::of(&model, &owners, &numbering, &classes);
+        let drops = Drops::of(&model, &owners, &numbering, &classes);
+        let (names, complete) =
+            Names::of(&model, &owners, &numbering, &deciders, &drops, static_types, existing);
         let mut soas = vec![soa::own_apex(true), soa::own_apex(false)];
         for (i, zone) in model.zones.iter().enumerate() {
             soas.push(soa::soa(&zone.apex, &soa_of(i).unwrap_or_else(|| zone.soa.clone())));
         }
         let fingerprint = fingerprint(&model, &owners, &classes, &keeping, &numbering, &soas);
-        let classes = Arc::new(classes);
-        Ok(Self { model, owners, classes, keeping, numbering, names, complete, soas, fingerprint })
+        let (classes, deciders, drops) = (Arc::new(classes), Arc::new(deciders), Arc::new(drops));
+        Ok(Self {
+            model,
+            owners,
+            classes,
+            deciders,
+            drops,
+            keeping,
+            numbering,
+            names,
+            complete,
+            soas,
+            fingerprint,
+        })
     }
 
     /// Decides all columns of one owner and type, each decision once.

@@ -10,12 +10,12 @@ use responder_common::{
 };
 
 use super::{
-    class::ecs_flags,
+    class::{drops::Drops, subnet::Deciders},
     number::{Numbering, SIDES, Side},
     soa::{FIRST_ZONE, LONGEST_WITH_ROOM, OWN_APEX, OWN_APEX_LONG},
 };
 use crate::{
-    decide::Owners,
+    decide::{OwnerId, Owners},
     model::{DnsName, Model, RecordType},
 };
 
@@ -60,11 +60,13 @@ pub struct RecordPlace {
 }
 
 impl Names {
-    /// Compiles the names. `static_types` says what the zone data has at a name.
+    /// Compiles the names. `drops`: who answers types that a name lacks. `static_types` says what the zone data has at a name.
     pub fn of(
         model: &Model,
         owners: &Owners,
         numbering: &Numbering,
+        deciders: &Deciders,
+        drops: &Drops,
         static_types: &dyn Fn(&DnsName) -> StaticTypes,
         existing: &dyn Fn(usize) -> Option<Vec<DnsName>>,
     ) -> (Self, Vec<u32>) {
@@ -78,10 +80,15 @@ impl Names {
             let statics = static_types(name);
             let mut entry = frame(name, &zones, statics);
             let mut records = RecordNames::default();
+            let of_name: Vec<OwnerId> = group.iter().map(|index| owners.of_domain(*index)).collect();
+            entry.flags |= deciders.flags(model, owners, &of_name);
+            if of_name.iter().any(|owner| drops.concern(*owner)) {
+                entry.references = [REFERENCE_WORKER; 2];
+                entry.flags |= NAME_OTHER_TYPES;
+            }
             for &index in group {
                 for served in owners.served(model, index) {
                     let Some(side) = numbering.side(served.owner, served.rtype) else { continue };
-                    entry.flags |= ecs_flags(model, owners.owner(served.owner));
                     let Some(at) = SIDES.iter().position(|side| *side == served.rtype) else {
                         let place = Some(RecordPlace { side, ttl: served.ttl });
                         entry.flags |= NAME_OTHER_TYPES;

@@ -78,7 +78,16 @@ pub struct Zone {
     /// `soa`
     pub soa: Option<At<Soa>>,
     /// `ns`
-    pub ns: Option<Vec<At<DnsName>>>,
+    pub ns: Vec<NameServer>,
+}
+
+/// An entry of `zone.ns`: a name, or a table of name and addresses.
+#[derive(Debug)]
+pub struct NameServer {
+    /// `name`
+    pub name: At<DnsName>,
+    /// `address`
+    pub addresses: Vec<At<IpAddr>>,
 }
 
 /// `zone.soa`; what is absent has a default.

@@ -13,7 +13,7 @@ use crate::model::{
 
 /// Looks at the finished model.
 pub(super) fn lint(notes: &Notes<'_>, file: &File, model: &Model) {
-    zones(notes, file);
+    zones(notes, file, model);
     vservers(notes, file);
     preferred(notes, file, model);
     for policy in &file.policies {
@@ -23,14 +23,38 @@ pub(super) fn lint(notes: &Notes<'_>, file: &File, model: &Model) {
     types(notes, file, model);
 }
 
-fn zones(notes: &Notes<'_>, file: &File) {
+fn zones(notes: &Notes<'_>, file: &File, model: &Model) {
+    for zone in file.zones.iter().filter(|zone| zone.file.is_none()) {
+        for server in &zone.ns {
+            let (name, address) = (&server.name.value, server.addresses.first());
+            // The closest zone is to have the address.
+            let is_closest = |apex: &crate::model::DnsName| {
+                model.zone_of(name).is_some_and(|closest| closest.apex == *apex)
+            };
+            let is_ours = zone.apex.as_ref().is_some_and(is_closest);
+            let is_bound = file.domains.iter().any(|domain| domain.dns.as_ref() == Some(name));
+            let text = match address {
+                None if is_ours && !is_bound => format!(
+                    "{name} lies in the zone and has no address; write {{ name = \"{name}\", address = \"...\" }}"
+                ),
+                Some(_) if is_bound => {
+                    format!("{name} is bound to a vserver, which answers instead of these addresses")
+                }
+                _ => continue,
+            };
+            notes.warning(server.name.at, format!("{}: ns: {text}", label("zone", &zone.head)));
+        }
+    }
     for zone in file.zones.iter().filter(|zone| zone.file.is_some()) {
         let label = label("zone", &zone.head);
         if let Some(soa) = &zone.soa {
             notes.warning(soa.at, format!("{label}: soa: has no effect beside file, which brings its own"));
         }
-        if let Some(first) = zone.ns.as_ref().and_then(|ns| ns.first()) {
-            notes.warning(first.at, format!("{label}: ns: has no effect beside file, which brings its own"));
+        if let Some(first) = zone.ns.first() {
+            notes.warning(
+                first.name.at,
+                format!("{label}: ns: has no effect beside file, which brings its own"),
+            );
         }
     }
 }

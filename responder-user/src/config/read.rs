@@ -9,7 +9,7 @@ use responder_common::{
 use toml_edit::TableLike;
 
 use super::{
-    file::{Action, Bind, Domain, DomainList, File, Head, Payload, Point, Policy, Soa, Zone},
+    file::{Action, Bind, Domain, DomainList, File, Head, NameServer, Payload, Point, Policy, Soa, Zone},
     geo::{self, Source},
     inert,
     kind::{
@@ -18,7 +18,7 @@ use super::{
     },
     problem::{At, Notes},
     range, read_pool,
-    reader::Reader,
+    reader::{Reader, Row},
     rule,
 };
 use crate::model::{
@@ -281,8 +281,27 @@ fn zone(r: &Reader<'_>) -> Zone {
     let (name, apex) = named(r);
     let file = r.get("file", &Text);
     let soa = r.table("soa").map(|soa| At { at: soa.at, value: read_soa(&soa) });
-    let ns = r.list("ns", &DOMAIN_NAME);
+    let ns = name_servers(r);
     Zone { head: close(r, name), apex, file, soa, ns }
+}
+
+fn name_servers(r: &Reader<'_>) -> Vec<NameServer> {
+    let read = |row| match row {
+        Row::Text(typed) => match DnsName::parse(&typed.value) {
+            Ok(name) => Some(NameServer { name: At { value: name, at: typed.at }, addresses: Vec::new() }),
+            Err(error) => {
+                r.problem(typed.at, "ns", &error.to_string());
+                None
+            }
+        },
+        Row::Table(table) => {
+            let name = table.require("name", &DOMAIN_NAME);
+            let addresses = table.one_or_list("address", &ADDRESS).unwrap_or_default();
+            table.finish();
+            name.map(|name| NameServer { name, addresses })
+        }
+    };
+    r.rows("ns").into_iter().filter_map(read).collect()
 }
 
 fn read_soa(r: &Reader<'_>) -> Soa {

@@ -96,7 +96,8 @@ fn the_example_of_eight_sites_is_the_model_of_the_source_documents() {
     assert_eq!(vserver.services.len(), 8);
     let domain = &model.domains[0];
     assert_eq!((domain.name.to_string().as_str(), domain.ttl), ("www.example.com", 5));
-    assert_eq!(model.zone_of(&domain.name).unwrap().ns.len(), 2);
+    let zone = model.zone_of(&domain.name).unwrap();
+    assert_eq!((zone.ns.len(), zone.ns_addresses.len()), (2, 2), "every name server has an address");
 }
 
 #[test]
@@ -307,5 +308,43 @@ proptest! {
             *line = format!("{key} = {value}");
         }
         let _ = parse(&lines.join("\n"), Path::new("../examples/complete.toml"));
+    }
+}
+
+/// The fault: the example named its name servers, and had no addresses for them.
+#[test]
+fn name_servers_inside_a_zone_want_addresses() {
+    let head = "[listen]\naddresses = [\"192.0.2.53:53\"]\n[[zone]]\nname = \"example.com\"\n";
+    let bound = "[[service]]\nname = \"s\"\naddress = \"192.0.2.1\"\n[[vserver]]\nname = \"v\"\nmethod = \"round-robin\"\n\
+                 services = [\"s\"]\n[[domain]]\nname = \"ns2.example.com\"\nvserver = \"v\"\n";
+    let read = |ns: &str| match parse(&format!("{head}ns = {ns}\n{bound}"), Path::new("c.toml")) {
+        Ok(loaded) => {
+            let warnings: Vec<String> = loaded.warnings.iter().map(|w| w.text.clone()).collect();
+            Ok((loaded.model.zones[0].clone(), warnings))
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    let (zone, warnings) =
+        read(r#"["ns.example.org", { name = "ns1.example.com", address = ["192.0.2.5", "2001:db8::5"] }, "ns2.example.com"]"#)
+            .unwrap();
+    assert_eq!((zone.ns.len(), zone.ns_addresses.len(), warnings.len()), (3, 2, 0), "{warnings:?}");
+    let (_, warnings) = read(r#"["ns1.example.com"]"#).unwrap();
+    let text = "zone \"example.com\": ns: ns1.example.com lies in the zone and has no address; write { name = \"ns1.example.com\", \
+                address = \"...\" }";
+    assert_eq!(warnings, [text]);
+    let (_, warnings) = read(r#"[{ name = "ns2.example.com", address = "192.0.2.5" }]"#).unwrap();
+    let text = "zone \"example.com\": ns: ns2.example.com is bound to a vserver, which answers instead of these addresses";
+    assert_eq!(warnings, [text]);
+    for (ns, said) in [
+        (
+            r#"[{ name = "ns.example.org", address = "192.0.2.5" }]"#,
+            "ns: ns.example.org lies outside the zone, which has no addresses for it",
+        ),
+        (r#"["a..b"]"#, "ns: \"a..b\" has an empty label"),
+        (r"[7]", "ns: 7 is an integer; allowed is a list of strings and tables"),
+        (r#"[{ address = "192.0.2.5" }]"#, "ns.name: is missing"),
+    ] {
+        let error = read(ns).unwrap_err();
+        assert!(error.contains(said), "{ns}: {error}");
     }
 }

@@ -150,11 +150,23 @@ fn zones(notes: &Notes<'_>, file: &File) -> Vec<model::Zone> {
             path
         });
         let Some(apex) = typed.apex.clone() else { continue };
+        for server in typed.ns.iter().filter(|server| !server.name.value.is_under(&apex)) {
+            if let Some(address) = server.addresses.first() {
+                let text =
+                    format!("{} lies outside the zone, which has no addresses for it", server.name.value);
+                notes.problem(address.at, format!("{label}: ns: {text}"));
+            }
+        }
+        let addresses = |server: &super::file::NameServer| {
+            let name = server.name.value.clone();
+            server.addresses.iter().map(|address| (name.clone(), address.value)).collect::<Vec<_>>()
+        };
         out.push(model::Zone {
             file: path,
             soa: soa(typed, &apex),
             apex,
-            ns: typed.ns.iter().flatten().map(|ns| ns.value.clone()).collect(),
+            ns: typed.ns.iter().map(|server| server.name.value.clone()).collect(),
+            ns_addresses: typed.ns.iter().flat_map(addresses).collect(),
         });
     }
     out

@@ -10,7 +10,7 @@ mod wire;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use responder_common::counters::Counter;
+use responder_common::{class, client::Client, counters::Counter};
 use serde_json::{Value, json};
 
 use super::{
@@ -22,7 +22,13 @@ use super::{
     },
 };
 use crate::{
-    compile::answer::{Column, Sticks, column},
+    compile::{
+        answer::{Column, Sticks, column},
+        class::{
+            ClassMatch,
+            subnet::{Decider, PlaceOf},
+        },
+    },
     decide::{self, Outcome, Pick, Step},
     model::{DnsName, Domain, RecordType, ServiceId, Zone, zone::Soa},
 };
@@ -50,6 +56,10 @@ struct Asked<'a> {
     name: DnsName,
     rtype: u16,
     client: IpAddr,
+    /// The client subnet that stands for the client where places are looked at.
+    subnet: Option<IpNet>,
+    /// The worker was asked, and says nothing.
+    is_silent: bool,
     class: u16,
     query: Vec<u8>,
     reply: Option<Vec<u8>>,
@@ -94,18 +104,26 @@ pub fn explain(view: &View<'_>, question: &Question, lanes: Lanes<'_>) -> Result
     let ecs = question.ecs.as_deref().map(subnet).transpose()?;
     let client = question.client.unwrap_or_else(|| view.classes.client(view.model, 0).address);
     let query = wire::query(&name, rtype, ecs);
-    let asked = Asked {
+    let reply = lanes.reply.and_then(|reply| reply(&query, client));
+    let mut asked = Asked {
         view,
         rtype,
         client,
+        subnet: None,
         class: view.classes.class_of(client),
-        reply: lanes.reply.and_then(|reply| reply(&query, client)),
+        is_silent: lanes.reply.is_some() && reply.is_none(),
+        reply,
         verdict: lanes.verdict.and_then(|verdict| verdict(&query, client)),
         name,
         query,
     };
     let mut found = Found::default();
-    asked.note_client(question, ecs, &mut found);
+    let weighed = ecs.map(|net| (net, asked.weigh(net)));
+    if let Some((net, Ok(counting))) = weighed {
+        asked.subnet = Some(net);
+        asked.class = counting.class;
+    }
+    asked.note_client(question, weighed, &mut found);
     match asked.binding() {
         Some(domain) => asked.bound(domain, &mut found),
         None => asked.not_bound(&mut found),
@@ -123,16 +141,80 @@ fn subnet(text: &str) -> Result<IpNet, Refusal> {
 }
 
 impl Asked<'_> {
-    fn note_client(&self, question: &Question, ecs: Option<IpNet>, found: &mut Found) {
-        let place = self.view.model.locations.find(self.client);
-        let place = place.map_or_else(|| "not located".to_owned(), |r| format!("located at {}", r.location));
+    fn note_client(
+        &self,
+        question: &Question,
+        ecs: Option<(IpNet, Result<ClassMatch, &'static str>)>,
+        found: &mut Found,
+    ) {
+        let place = |address: IpAddr| {
+            let place = self.view.model.locations.find(address);
+            place.map_or_else(|| "not located".to_owned(), |r| format!("located at {}", r.location))
+        };
+        let at = place(self.client);
         let who = match question.client {
-            Some(client) => format!("client {client} is {place}"),
-            None => format!("no --client: taken for one that no policy and no location names, {place}"),
+            Some(client) => format!("client {client} is {at}"),
+            None => format!("no --client: taken for one that no policy and no location names, {at}"),
         };
         found.step("class", format!("client class {}", self.class), who);
-        if let Some(ecs) = ecs {
-            found.step("ecs", format!("{ecs} is ignored"), "no virtual server uses the client subnet");
+        match ecs {
+            Some((net, Ok(counting))) => {
+                let scope = counting.prefix_len;
+                let who = format!("{}; policies look at {}; scope {scope}", place(net.addr()), self.client);
+                found.step("ecs", format!("{net} counts"), who);
+            }
+            Some((net, Err(why))) => found.step("ecs", format!("{net} is ignored"), why),
+            None => {}
+        }
+    }
+
+    /// Whether the place of a client subnet counts, with its class and scope; if not, why (spec/netscaler.md 1.7).
+    fn weigh(&self, net: IpNet) -> Result<ClassMatch, &'static str> {
+        let (model, classes) = (self.view.model, self.view.classes);
+        let domain = self.binding().ok_or("no virtual server has the name")?;
+        let decider = Decider::of(model, classes, &self.owner(domain));
+        let decider = decider.ok_or("no virtual server uses the client subnet")?;
+        self.decided_type(domain).ok_or("only addresses depend on it")?;
+        if net.prefix_len() == 0 {
+            return Err("it names nobody");
+        }
+        let address = match net.addr() {
+            IpAddr::V4(address) => Client::V4(address.to_bits()),
+            IpAddr::V6(address) => Client::V6(address.octets()),
+        };
+        if model.vserver(domain.vserver).ecs_validation && class::set_aside(&address).is_some() {
+            return Err("ecs_validation sets it aside: it is not of the Internet");
+        }
+        match decider.weigh(classes, self.client, net.addr()) {
+            (found, PlaceOf::Subnet) => Ok(found),
+            (_, PlaceOf::Nobody) if decider == Decider::Source => {
+                Err("the answer does not depend on where a client is: scope 0")
+            }
+            (_, PlaceOf::Nobody) => Err("a policy decides for the source: scope 0"),
+            (_, PlaceOf::Source) => {
+                Err("no client there is one of the policies that fire for the source: the source decides")
+            }
+        }
+    }
+
+    fn owner(&self, domain: &Domain) -> decide::Owner {
+        decide::Owner {
+            vserver: domain.vserver,
+            backup_ip: std::sync::Arc::clone(&domain.backup_ip),
+            names: decide::policy::name_bits(&self.view.model.name_tests, &domain.name).into(),
+            domain: None,
+        }
+    }
+
+    /// Who is decided for: the client; with a subnet that counts, the client at its place, or where policies ask for places a
+    /// member of the class that answers.
+    fn decided_for(&self, domain: &Domain) -> decide::Client<'_> {
+        let (model, classes) = (self.view.model, self.view.classes);
+        let located = decide::Client::locate(model, self.client);
+        let Some(net) = self.subnet else { return located };
+        match Decider::of(model, classes, &self.owner(domain)) {
+            Some(Decider::Both(_)) => classes.client(model, self.class),
+            _ => decide::Client { place: model.locations.find(net.addr()), ..located },
         }
     }
 
@@ -187,14 +269,10 @@ impl Asked<'_> {
     }
 
     fn decided(&self, domain: &Domain, rtype: RecordType, found: &mut Found) {
-        let (view, model) = (self.view, self.view.model);
-        let owner = decide::Owner {
-            vserver: domain.vserver,
-            backup_ip: std::sync::Arc::clone(&domain.backup_ip),
-            names: decide::policy::name_bits(&model.name_tests, &domain.name).into(),
-            domain: None,
-        };
-        let decision = decide::decide(model, view.snapshot, &owner, rtype, self.client);
+        let model = self.view.model;
+        let (owner, client) = (self.owner(domain), self.decided_for(domain));
+        let asked = decide::Question { owner: &owner, rtype, client: &client, session: None };
+        let decision = decide::answer(model, self.view.snapshot, &asked);
         for step in &decision.steps {
             found.step(step.step, step.outcome.clone(), self.detailed(step));
         }
@@ -261,7 +339,11 @@ impl Asked<'_> {
     fn other_type(&self, found: &mut Found) {
         let apex = self.is_apex();
         "this type is not one that virtual servers decide".clone_into(&mut found.reason);
-        if let Some(reading) = self.reading() {
+        if self.is_silent {
+            found.outcome = Some(outcome(&Outcome::Drop));
+            "a policy drops the request, whatever its type".clone_into(&mut found.reason);
+            found.step("answer", "no reply", "policies look at types that the name lacks, too");
+        } else if let Some(reading) = self.reading() {
             take(&reading, found);
         } else if !apex {
             found.rcode = Some("NOERROR".to_owned());

@@ -42,17 +42,17 @@ struct Held {
 pub(super) fn decide(facts: Facts<'_>, question: &Question<'_>, trace: &mut Trace) -> Decision {
     let (model, owner) = (facts.model, question.owner);
     let case = Case { facts, question };
-    let vserver = model.vserver(owner.vserver);
-    if !vserver.types.contains(&facts.rtype) {
-        return case.without_pool(Outcome::Empty, Reason::TypeNotServed, Fired::default(), trace);
+    let asked = Asked {
+        client: question.client,
+        vserver: owner.vserver,
+        names: &owner.names,
+        qtype: facts.rtype.code(),
+    };
+    if let Some(reason) = lacks(model, owner.vserver, facts.rtype) {
+        let fired = dropped(model, &asked, trace);
+        let decision = case.overridden(fired, trace);
+        return decision.unwrap_or_else(|| case.without_pool(Outcome::Empty, reason, fired, trace));
     }
-    // A virtual server with nothing bound is down. One whose services lack this family is not: its backup addresses
-    // of that family would draw every dual-stack client away from services that are well.
-    if !vserver.services.is_empty() && !candidate::has_address(model, owner.vserver, facts.rtype) {
-        return case.without_pool(Outcome::Empty, Reason::NoSuchAddress, Fired::default(), trace);
-    }
-    let asked =
-        Asked { client: question.client, vserver: owner.vserver, names: &owner.names, rtype: facts.rtype };
     let fired = policy::requests(model, &asked, trace);
     if let Some(decision) = case.overridden(fired, trace) {
         return decision;
@@ -66,6 +66,27 @@ pub(super) fn decide(facts: Facts<'_>, question: &Question<'_>, trace: &mut Trac
     // Lists and views come too late for a response.
     let fired = policy::responses(model, &asked, code, trace);
     case.overridden(fired, trace).unwrap_or(decision)
+}
+
+/// Why a virtual server has nothing of a type, whatever the state of its services.
+fn lacks(model: &Model, id: VserverId, rtype: RecordType) -> Option<Reason> {
+    let vserver = model.vserver(id);
+    if !vserver.types.contains(&rtype) {
+        return Some(Reason::TypeNotServed);
+    }
+    // A virtual server with nothing bound is down. One whose services lack this family is not: its backup addresses
+    // of that family would draw every dual-stack client away from services that are well.
+    let has_none = !vserver.services.is_empty() && !candidate::has_address(model, id, rtype);
+    has_none.then_some(Reason::NoSuchAddress)
+}
+
+/// What drops a query for a type that the name lacks: policies see NODATA as any other response.
+fn dropped<'m>(model: &'m Model, asked: &Asked<'_>, trace: &mut Trace) -> Fired<'m> {
+    let mut fired = policy::requests(model, asked, trace);
+    if fired.drop.is_none() {
+        fired = policy::responses(model, asked, rcode::NOERROR, trace);
+    }
+    Fired { drop: fired.drop, ..Fired::default() }
 }
 
 impl Case<'_> {

@@ -7,8 +7,7 @@ use super::{
     reason::{Hit, Trace},
 };
 use crate::model::{
-    DnsActionKind, DnsName, DnsPolicy, LabelId, Location, Model, PolicyId, RecordType, Rule, ViewId,
-    VserverId,
+    DnsActionKind, DnsName, DnsPolicy, LabelId, Location, Model, PolicyId, Rule, ViewId, VserverId,
     location::{QUALIFIERS, WildcardMatchesAny, same_qualifier},
     policy::{BindPoint, Goto, NameTest},
 };
@@ -25,8 +24,8 @@ pub struct Asked<'a> {
     pub vserver: VserverId,
     /// Which name tests of the model the name passes; see [`name_bits`].
     pub names: &'a [u64],
-    /// What is asked for.
-    pub rtype: RecordType,
+    /// The type that is asked for, whether or not a virtual server answers it.
+    pub qtype: u16,
 }
 
 /// What the policies that matched bring together.
@@ -236,7 +235,7 @@ pub fn value(
             let bits = asked.names.get(*id as usize / 64).copied().unwrap_or(0);
             in_response(*of_response, bits >> (id % 64) & 1 == 1)
         }
-        Rule::Type { code, of_response } => in_response(*of_response, *code == asked.rtype.code()),
+        Rule::Type { code, of_response } => in_response(*of_response, *code == asked.qtype),
         Rule::ResponseCode(wanted) => code.map(|code| code == *wanted),
         Rule::Not(inner) => part(inner).map(|value| !value),
         Rule::And(a, b) => match (part(a), part(b)) {
@@ -330,7 +329,7 @@ mod tests {
 
     fn fired(model: &Model) -> Fired<'_> {
         let client = Client::locate(model, [192, 0, 2, 1].into());
-        fires(model, &Asked { client: &client, vserver: VserverId(0), names: &[], rtype: RecordType::A })
+        fires(model, &Asked { client: &client, vserver: VserverId(0), names: &[], qtype: 1 })
     }
 
     fn name_of(model: &Model, hit: Option<Hit>) -> Option<&str> {
@@ -451,14 +450,13 @@ mod tests {
         let place = location("Asia.HK");
         let place = Some(Place { location: &place, coordinates: None });
         let client = Client { address: [10, 0, 0, 7].into(), place };
-        let asked = |rtype, bits: &'static [u64]| Asked {
+        let asked = |qtype, bits: &'static [u64]| Asked {
             client: &client,
             vserver: VserverId(0),
             names: bits,
-            rtype,
+            qtype,
         };
-        let full =
-            |rule: &Rule, code| value(rule, &asked(RecordType::A, &[0b10]), code, WildcardMatchesAny::No);
+        let full = |rule: &Rule, code| value(rule, &asked(1, &[0b10]), code, WildcardMatchesAny::No);
         let plain = |rule: &Rule| full(rule, None);
         let subnet = Rule::InSubnet("10.0.0.99/24".parse().unwrap());
         let other = Rule::Equals([10, 0, 0, 8].into());
@@ -492,7 +490,7 @@ mod tests {
         );
         assert_eq!([plain(&and(&code, &hk)), plain(&or(&code, &other))], [None, None]);
         let aaaa = Rule::Type { code: 28, of_response: false };
-        assert_eq!(value(&aaaa, &asked(RecordType::Aaaa, &[]), None, WildcardMatchesAny::No), Some(true));
+        assert_eq!(value(&aaaa, &asked(28, &[]), None, WildcardMatchesAny::No), Some(true));
     }
 
     #[test]

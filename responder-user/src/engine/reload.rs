@@ -85,7 +85,7 @@ impl Engine {
             return Err(error);
         }
         self.follow_limits(&settings);
-        self.plan = plan;
+        let zones_before = std::mem::replace(&mut self.plan, plan).zones;
         self.health = health;
         self.snapshot = snapshot;
         self.scheduler.reload(self.health.jobs(&model));
@@ -100,12 +100,13 @@ impl Engine {
         self.served.store(Arc::new(served));
         // Only now may the table hand names over to zone data: every worker knows their records.
         workers_done(&self.epochs)();
+        self.plan.zones.take_over_counts(&zones_before);
         if let Err(error) = self.writer.world_mut().reconcile_names(&self.plan.compiled) {
             tracing::error!(%error, "not every name of the old configuration is gone: reload again");
         }
         if let Some((workers, _)) = replacement {
             let old = std::mem::replace(&mut self.workers, workers);
-            old.stop();
+            self.workers.take_over(old.stop());
             let mut all = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
             let newest = all.len().saturating_sub(1);
             all.drain(..newest);

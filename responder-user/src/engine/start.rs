@@ -72,18 +72,11 @@ impl Plan {
     pub(super) fn worker_names(&self) -> answer::Names {
         let long: HashMap<Box<[u8]>, _> =
             self.compiled.names.long.iter().map(|(name, entry)| (name.wire().into(), *entry)).collect();
-        let records: HashMap<Box<[u8]>, _> = self
-            .compiled
-            .names
-            .records
-            .iter()
-            .map(|(name, records)| (name.wire().into(), *records))
-            .collect();
         answer::Names {
             long: Arc::new(long),
             undecided: Arc::new(HashSet::new()),
             zones: self.zones.clone(),
-            beside: Beside { table: self.deferred.clone(), records: Arc::new(records), aside: false },
+            beside: Beside::of(&self.compiled, self.deferred.clone()),
         }
     }
 }

@@ -15,7 +15,6 @@ use crate::{
         Refusal,
         capture::{Drain, SampleFeed, Wanted},
     },
-    publish::attach::Tally,
 };
 
 /// Longest time that runs are timed by one command.
@@ -33,20 +32,24 @@ pub(super) struct Watching {
 }
 
 impl Engine {
-    /// Answers of the program by response code, type and zone.
+    /// Answers by response code, type and zone: of the program, where one runs, and of the workers.
     pub(super) fn kinds(&self) -> Vec<(String, u64)> {
-        let Some(tally) = self.writer.tally() else { return Vec::new() };
-        let verdicts = self.writer.counters();
-        let mut out = by_rcode(&verdicts);
-        out.extend(by_type(&tally));
-        let own: u64 = tally.zones.iter().take(FIRST_ZONE as usize).sum();
-        let zones = self.plan.compiled.model.zones.iter().enumerate();
-        out.extend(zones.map(|(i, zone)| {
-            let count = tally.zones.get(FIRST_ZONE as usize + i).copied().unwrap_or(0);
-            (format!("zone_{}_xdp", zone.apex), count)
-        }));
-        out.push(("zone_none_xdp".to_owned(), own));
+        let mut out = by_type(&self.workers.totals().types, "worker");
+        let counts = self.plan.zones.counts();
+        out.extend(self.by_zone("worker", |slot| counts.get(slot)));
+        let Some(tally) = self.writer.tally() else { return out };
+        out.extend(by_rcode(&self.writer.counters()));
+        out.extend(by_type(&tally.types, "xdp"));
+        out.extend(self.by_zone("xdp", |slot| tally.zones.get(slot as usize).copied().unwrap_or(0)));
         out.push(("samples_lost".to_owned(), tally.lost));
+        out
+    }
+
+    fn by_zone(&self, lane: &str, count: impl Fn(u32) -> u64) -> Vec<(String, u64)> {
+        let zones = (FIRST_ZONE..).zip(&self.plan.compiled.model.zones);
+        let mut out: Vec<_> =
+            zones.map(|(slot, zone)| (format!("zone_{}_{lane}", zone.apex), count(slot))).collect();
+        out.push((format!("zone_none_{lane}"), (0..FIRST_ZONE).map(count).sum()));
         out
     }
 
@@ -122,12 +125,12 @@ fn by_rcode(verdicts: &[u64]) -> Vec<(String, u64)> {
     names.iter().map(|(code, name)| (format!("rcode_{name}_xdp"), sum(*code))).collect()
 }
 
-fn by_type(tally: &Tally) -> Vec<(String, u64)> {
-    let of = |qtype: u16| tally.types.get(type_place(qtype)).copied().unwrap_or(0);
+fn by_type(types: &[u64], lane: &str) -> Vec<(String, u64)> {
+    let of = |qtype: u16| types.get(type_place(qtype)).copied().unwrap_or(0);
     let named: u64 = NAMED_TYPES.iter().map(|(qtype, _)| of(*qtype)).sum();
-    let all: u64 = tally.types.iter().sum();
+    let all: u64 = types.iter().sum();
     let mut out: Vec<_> =
-        NAMED_TYPES.iter().map(|(qtype, name)| (format!("type_{name}_xdp"), of(*qtype))).collect();
-    out.push(("type_other_xdp".to_owned(), all - named));
+        NAMED_TYPES.iter().map(|(qtype, name)| (format!("type_{name}_{lane}"), of(*qtype))).collect();
+    out.push((format!("type_other_{lane}"), all - named));
     out
 }

@@ -1,6 +1,6 @@
 //! Zones that we are authoritative for.
 
-use std::path::PathBuf;
+use std::{net::IpAddr, path::PathBuf};
 
 use super::DnsName;
 
@@ -15,6 +15,8 @@ pub struct Zone {
     pub soa: Soa,
     /// Name servers of the apex, from `ns`; may be empty.
     pub ns: Vec<DnsName>,
+    /// Their addresses, from `ns`, as far as they lie in the zone: its data, where no master file brings others.
+    pub ns_addresses: Vec<(DnsName, IpAddr)>,
 }
 
 /// Start of authority (RFC 1035 3.3.13).

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     mem::offset_of,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv6Addr},
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
@@ -740,15 +740,6 @@ impl lookup::World for Reader {
 
     fn cookies(&self) -> Option<Secrets> {
         secrets_of(&self.memory)
-    }
-
-    fn class_of_both(&self, source: &Client, subnet: &Client) -> Option<(u32, u32)> {
-        let address = |client: &Client| match client {
-            Client::V4(address) => IpAddr::from(Ipv4Addr::from_bits(*address)),
-            Client::V6(octets) => IpAddr::from(*octets),
-        };
-        let found = self.classes.of_both(address(source), address(subnet));
-        Some((u32::from(found.class), u32::from(found.prefix_len)))
     }
 
     fn now(&self) -> u32 {

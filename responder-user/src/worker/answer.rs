@@ -28,7 +28,8 @@ use responder_common::{
 use super::{
     deferred::Beside,
     message::{self, Request},
-    walk,
+    subnet,
+    walk::{self, Asking},
     zone::Zones,
 };
 
@@ -77,6 +78,8 @@ pub enum Outcome {
         truncated: bool,
         /// Who knew.
         origin: Origin,
+        /// The slot of the start of authority of its zone, if one of ours answered.
+        zone: Option<u32>,
     },
 }
 
@@ -209,7 +212,12 @@ pub(super) fn reply_in<W: World>(
         match (request.fault(), request.query(message, key)) {
             (None, Some(query)) => query,
             (fault, _) => {
-                let fault = request.settle(world, &client).unwrap_or(fault.unwrap_or(rcode::FORMERR));
+                let settled = request.settle(world, &client);
+                if let Some((code, has_valid_cookie)) = request.cookie_code() {
+                    let facts = Facts { qtype: None, has_valid_cookie };
+                    return (error(message, &request, world, code, out), facts);
+                }
+                let fault = settled.unwrap_or(fault.unwrap_or(rcode::FORMERR));
                 return (error(message, &request, world, fault, out), Facts::default());
             }
         }
@@ -259,33 +267,35 @@ fn answer<W: World>(
         |query: &AnyQuery| query.question_end + query.edns.reply_len(&query.options, &world.control().nsid);
     let room = |query: &AnyQuery| limit.max(least(query)).min(whole);
     let known = names.known(world, &query.name).map_err(|_| rcode::SERVFAIL)?;
-    if let Known::Entry(entry) = known
+    let beside = |query: &AnyQuery, found: Found<'_>, out: &mut [u8]| {
+        walk::deferred(&Asking { message, query, client, world, names }, found, &mut out[..room(query)])
+    };
+    if let Known::Entry(whole) = known
         && query.qtype != rtype::ANY
     {
-        match answer_for(world, entry, query.qtype, client, &mut query.edns, &mut query.options) {
+        let pinned = subnet::pin(names, whole, query, client);
+        let (entry, asker) = pinned.as_ref().map_or((whole, client), |pinned| (&pinned.entry, pinned.member));
+        let answer = answer_for(world, entry, query.qtype, asker, &mut query.edns, &mut query.options);
+        if let Some(pinned) = &pinned {
+            query.options.set_scope(query.options.scope().max(pinned.scope));
+        }
+        match answer {
             Ok(answer) => return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL),
             // A type that the zone may have, or only a worker.
             Err(Counter::PassOtherType) => {
                 let records = names.beside.records.get(octets(&query.name));
                 if let Some(place) = records.and_then(|records| place_of(records, entry, query.qtype)) {
-                    let at = number_of(world, entry, place.side, client, query.edns, &mut query.options)?;
-                    let found = Found { known, at, ttl: place.ttl };
-                    return walk::deferred(
-                        message,
-                        query,
-                        client,
-                        world,
-                        names,
-                        found,
-                        &mut out[..room(query)],
-                    );
+                    let at = number_of(world, entry, place.side, asker, query.edns, &mut query.options)?;
+                    if let Some(pinned) = &pinned {
+                        query.options.set_scope(query.options.scope().max(pinned.scope));
+                    }
+                    return beside(query, Found { known, at, ttl: place.ttl }, out);
                 }
             }
             // The set stands for an answer that it cannot hold.
             Err(Counter::PassLarge) => {
-                let (at, ttl) = reference_of(world, entry, query.qtype, client, query.edns, &query.options)?;
-                let found = Found { known, at, ttl };
-                return walk::deferred(message, query, client, world, names, found, &mut out[..room(query)]);
+                let (at, ttl) = reference_of(world, entry, query.qtype, asker, query.edns, &query.options)?;
+                return beside(query, Found { known, at, ttl }, out);
             }
             Err(Counter::DropDecision) => return Ok(Outcome::Dropped),
             // RFC 7871 7.1.2.
@@ -295,6 +305,12 @@ fn answer<W: World>(
         }
     } else {
         query.edns = query.edns.without_subnet();
+    }
+    if let Known::Entry(entry) = known {
+        let source = subnet::address_of(client);
+        if names.beside.drops(octets(&query.name), entry, query.qtype, source) {
+            return Ok(Outcome::Dropped);
+        }
     }
     let mut end = FoldedName::<FAST_NAME_WORDS>::empty();
     if let Known::No = known
@@ -306,7 +322,7 @@ fn answer<W: World>(
         let answer = lookup::no_name::<W, SOA_WORDS>(world, apex_at, zone).map_err(|_| rcode::SERVFAIL)?;
         return table(message, query, &answer, world, limit, out).ok_or(rcode::SERVFAIL);
     }
-    walk::walk(message, query, client, world, names, known, &mut out[..room(query)])
+    walk::walk(&Asking { message, query, client, world, names }, known, &mut out[..room(query)])
 }
 
 /// An answer beside the table.
@@ -413,6 +429,7 @@ fn table<W: World>(
         rcode: if answer.counter() == Counter::AnswerNxdomain { rcode::NXDOMAIN } else { rcode::NOERROR },
         truncated: shape.truncated,
         origin: Origin::Table,
+        zone: Some(answer.zone),
     })
 }
 
@@ -423,5 +440,6 @@ fn error<W: World>(message: &[u8], request: &Request, world: &W, code: u16, out:
         rcode: code,
         truncated: false,
         origin: Origin::Error,
+        zone: None,
     })
 }

@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -12,8 +13,14 @@ use std::{
 };
 
 use arc_swap::{ArcSwapOption, Guard};
+use responder_common::layout::{NameEntry, REFERENCE_WORKER};
 
-use crate::compile::{answer::Deferred, name::RecordNames};
+use crate::compile::{
+    Compiled,
+    answer::Deferred,
+    class::{Classes, drops::Drops, subnet::Deciders},
+    name::RecordNames,
+};
 
 /// All places of one plan.
 #[derive(Debug, Default)]
@@ -70,6 +77,36 @@ pub struct Beside {
     pub table: Arc<DeferredTable>,
     /// Names with records that are no addresses, by folded name.
     pub records: Arc<HashMap<Box<[u8]>, RecordNames>>,
+    /// Whose address decides where a query brings a client subnet, and the classes of both.
+    pub deciders: Arc<Deciders>,
+    /// Which queries are dropped for types that a name lacks.
+    pub drops: Arc<Drops>,
+    /// See `deciders` and `drops`.
+    pub classes: Option<Arc<Classes>>,
     /// For `explain`: no turn is taken.
     pub aside: bool,
+}
+
+impl Beside {
+    /// What a configuration says, with the places of its answers.
+    pub fn of(compiled: &Compiled, table: Arc<DeferredTable>) -> Self {
+        let records = compiled.names.records.iter().map(|(name, records)| (name.wire().into(), *records));
+        Self {
+            table,
+            records: Arc::new(records.collect()),
+            deciders: compiled.deciders.clone(),
+            drops: compiled.drops.clone(),
+            classes: Some(compiled.classes.clone()),
+            aside: false,
+        }
+    }
+
+    /// True if a policy drops a query for a type that nobody has at a GSLB name.
+    pub fn drops(&self, name: &[u8], entry: &NameEntry, qtype: u16, source: IpAddr) -> bool {
+        let Some(classes) = self.classes.as_ref().filter(|_| !self.drops.is_empty()) else { return false };
+        let records = self.records.get(name).into_iter().flat_map(|records| [records.cname, records.naptr]);
+        let addresses = entry.references.into_iter().filter(|base| *base < REFERENCE_WORKER);
+        let mut bases = addresses.chain(records.flatten().map(|place| place.side.base));
+        bases.any(|base| self.drops.is_dropped(base, classes, source, qtype))
+    }
 }

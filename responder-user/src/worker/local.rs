@@ -8,10 +8,11 @@ use responder_common::{limit::Verdict, lookup::World, wire::rcode};
 
 use super::{
     Served,
-    answer::{self, Outcome, Size, Transport},
+    answer::{self, Facts, Outcome, Size, Transport},
     counters::{Count, Counters},
     epoch::Epochs,
     limit::Errors,
+    walk::YXDOMAIN,
 };
 
 /// Ports that are known to answer anything with something (CVE-2024-2169): the list of the XDP program, and 0.
@@ -61,11 +62,11 @@ impl<W: World> Local<W> {
         let (world, names) = (&served.world, &served.names);
         let (outcome, facts) =
             answer::reply_in(Size::Whole, query, Transport::Udp, client, world, names, out);
-        let Outcome::Reply { len, rcode, truncated, .. } = outcome else {
+        let Outcome::Reply { len, rcode, .. } = outcome else {
             self.counters.add(if outcome == Outcome::Dropped { Count::Dropped } else { Count::Silent });
             return None;
         };
-        let helps = matches!(rcode, rcode::NOERROR | rcode::NXDOMAIN) && client.port() != DNS_PORT;
+        let helps = matches!(rcode, rcode::NOERROR | rcode::NXDOMAIN | YXDOMAIN) && client.port() != DNS_PORT;
         let limited = |reply: Option<usize>| {
             self.counters.add(if reply.is_some() { Count::Slipped } else { Count::Limited });
             reply
@@ -84,20 +85,31 @@ impl<W: World> Local<W> {
             }
             Verdict::Slip | Verdict::Nothing => return limited(None),
         }
-        self.counters.reply(rcode, truncated);
+        self.count(outcome, facts, served);
         Some(len)
     }
 
     /// Answers and counts a message of a connection. None: nothing is sent.
     pub fn tcp(&self, query: &[u8], client: SocketAddr, served: &Served<W>, out: &mut [u8]) -> Option<usize> {
         self.counters.add(Count::QueryTcp);
-        let outcome = answer::reply(query, Transport::Tcp, client, &served.world, &served.names, out);
-        let Outcome::Reply { len, rcode, truncated, .. } = outcome else {
+        let (world, names) = (&served.world, &served.names);
+        let (outcome, facts) =
+            answer::reply_in(Size::Whole, query, Transport::Tcp, client, world, names, out);
+        let Outcome::Reply { len, .. } = outcome else {
             self.counters.add(if outcome == Outcome::Dropped { Count::Dropped } else { Count::Silent });
             return None;
         };
-        self.counters.reply(rcode, truncated);
+        self.count(outcome, facts, served);
         Some(len)
+    }
+
+    /// A reply that goes out.
+    fn count(&self, outcome: Outcome, facts: Facts, served: &Served<W>) {
+        let Outcome::Reply { rcode, truncated, zone, .. } = outcome else { return };
+        self.counters.reply(rcode, truncated, facts.qtype);
+        if let Some(slot) = zone {
+            served.names.zones.counts().add(self.index, slot, 1);
+        }
     }
 }
 

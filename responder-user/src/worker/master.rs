@@ -5,6 +5,7 @@
 
 mod entry;
 mod record;
+mod whole;
 
 use std::{
     collections::HashMap,
@@ -26,9 +27,9 @@ const MAX_INCLUDES: usize = 16;
 const MAX_PROBLEMS: usize = 100;
 
 /// Type DNAME.
-const DNAME: u16 = 39;
+pub const DNAME: u16 = 39;
 /// Type DS.
-const DS: u16 = 43;
+pub const DS: u16 = 43;
 /// RRSIG, NSEC, DNSKEY, NSEC3, NSEC3PARAM.
 const DNSSEC: [u16; 5] = [46, 47, 48, 50, 51];
 
@@ -60,6 +61,8 @@ pub struct Contents {
     pub names: HashMap<Box<[u8]>, Vec<RrSet>>,
     /// Where the first record of each owner and type stands, the SOA among them.
     pub places: Places,
+    /// What an operator should know.
+    pub warnings: Vec<MasterProblem>,
 }
 
 /// Line and column of a record, and its file: `$INCLUDE` brings others.
@@ -88,7 +91,6 @@ pub fn parse(
         names: HashMap::new(),
         places: Places::new(),
         file: Arc::from(path),
-        aliases: Vec::new(),
         problems: Vec::new(),
     };
     let mut state = State { origin: apex.clone(), owner: None, default_ttl: None, last_ttl: None };
@@ -112,8 +114,6 @@ struct Loader<'a> {
     places: Places,
     /// The file that is read now.
     file: Arc<Path>,
-    /// Owners of CNAME, with their places: whether other data stand beside is known at the end.
-    aliases: Vec<(DnsName, PathBuf, (u32, u32))>,
     problems: Vec<MasterProblem>,
 }
 
@@ -187,7 +187,7 @@ impl Loader<'_> {
         if ttl > MAX_TTL {
             return Err(at_owner(format!("a TTL of {ttl} is above {MAX_TTL} (RFC 2181 8)")));
         }
-        self.take(&head.owner, head.rtype, ttl, data, (path, first.place)).map_err(at_owner)
+        self.take(&head.owner, head.rtype, ttl, data, first.place).map_err(at_owner)
     }
 
     fn include(
@@ -223,6 +223,8 @@ impl Loader<'_> {
         }
         if let Some(child) = self.children.iter().find(|child| owner.is_under(child)) {
             return match kind {
+                // The only thing that the zone above says of itself (RFC 4035 2.4).
+                DS if owner == *child => Ok(true),
                 // The delegation to it.
                 rtype::NS | DS | rtype::A | rtype::AAAA => Ok(false),
                 _ => Err(format!("{owner} belongs to the zone {child}")),
@@ -238,18 +240,16 @@ impl Loader<'_> {
         kind: u16,
         ttl: u32,
         data: Box<[u8]>,
-        (path, place): (&Path, (u32, u32)),
+        place: (u32, u32),
     ) -> Result<(), String> {
         let file = &self.file;
         self.places.entry((owner.wire().into(), kind)).or_insert_with(|| (file.clone(), place));
-        match kind {
-            rtype::SOA if self.soa.is_some() => return Err("a second SOA".to_owned()),
-            rtype::SOA => {
-                self.soa = Some(soa(&data, ttl).ok_or("the SOA cannot be read")?);
-                return Ok(());
+        if kind == rtype::SOA {
+            if self.soa.is_some() {
+                return Err("a second SOA".to_owned());
             }
-            rtype::CNAME => self.aliases.push((owner.clone(), path.to_owned(), place)),
-            _ => {}
+            self.soa = Some(soa(&data, ttl).ok_or("the SOA cannot be read")?);
+            return Ok(());
         }
         let sets = self.names.entry(owner.wire().into()).or_default();
         match sets.iter_mut().find(|set| set.rtype == kind) {
@@ -265,17 +265,17 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// What is not served yet is refused, because half of it would be a wrong answer.
+    /// What is not served is refused, because half of it would be a wrong answer.
     fn check(&self, owner: &DnsName, kind: u16) -> Result<(), String> {
         let is_apex = owner == self.apex;
-        if owner.wire().starts_with(b"\x01*") {
-            return Err(format!("{owner}: wildcards are not served yet"));
-        }
+        let is_wildcard = !is_apex && owner.wire().starts_with(b"\x01*");
         match kind {
-            DNAME => Err(format!("{owner}: DNAME is not served yet")),
-            rtype::NS if !is_apex => Err(format!("{owner}: delegations are not served yet")),
-            DS => Err(format!("{owner}: DS stands at a delegation, and those are not served yet")),
+            rtype::NS if is_wildcard => Err(format!("{owner}: a wildcard delegates nothing (RFC 4592 4.2)")),
+            DNAME if is_wildcard => Err(format!("{owner}: a wildcard has no DNAME (RFC 4592 4.4)")),
             rtype::SOA if !is_apex => Err(format!("{owner}: the SOA belongs to {}", self.apex)),
+            DS if is_apex => {
+                Err(format!("{owner}: the DS of an apex stands in the zone above it (RFC 4035 2.4)"))
+            }
             0 | rtype::OPT | rtype::META_FIRST..=rtype::ANY => Err(format!("type {kind} is no data")),
             kind if DNSSEC.contains(&kind) => Err(format!("{owner}: signed zones are not served yet")),
             _ => Ok(()),
@@ -283,19 +283,22 @@ impl Loader<'_> {
     }
 
     fn finish(mut self, path: &Path) -> Result<Contents, Vec<MasterProblem>> {
-        for (owner, path, place) in &self.aliases {
-            let sets = self.names.get(owner.wire()).map_or(&[][..], Vec::as_slice);
-            if sets.len() > 1 || owner == self.apex {
-                let message = format!("{owner} has a CNAME and other data (RFC 1034 3.6.2)");
-                self.problems.push(problem(path, *place, message));
-            } else if sets.iter().any(|set| set.records.len() > 1) {
-                let message = format!("{owner} has more than one CNAME (RFC 2181 10.1)");
-                self.problems.push(problem(path, *place, message));
+        let whole = whole::Whole {
+            apex: self.apex,
+            children: self.children,
+            names: &self.names,
+            places: &self.places,
+        };
+        let findings = whole.check();
+        self.problems.extend(findings.problems);
+        for (owner, kind) in findings.unused {
+            if let Some(sets) = self.names.get_mut(&owner) {
+                sets.retain(|set| set.rtype != kind);
             }
         }
         match self.soa {
             Some(soa) if self.problems.is_empty() => {
-                Ok(Contents { soa, names: self.names, places: self.places })
+                Ok(Contents { soa, names: self.names, places: self.places, warnings: findings.warnings })
             }
             Some(_) => Err(self.problems),
             None => {
@@ -305,6 +308,14 @@ impl Loader<'_> {
             }
         }
     }
+}
+
+/// A message about the records of an owner and type.
+pub fn at(places: &Places, owner: &[u8], rtype: u16, message: String) -> MasterProblem {
+    let (path, place) = places
+        .get(&(owner.into(), rtype))
+        .map_or((PathBuf::new(), (1, 1)), |(file, at)| (file.to_path_buf(), *at));
+    problem(&path, place, message)
 }
 
 /// From data in wire format (RFC 1035 3.3.13).

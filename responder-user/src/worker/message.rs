@@ -29,8 +29,14 @@ mod meta {
 /// More options than a message has room for.
 const MOST_OPTIONS: usize = 0x4000;
 
+/// Code of the cookie option.
+const COOKIE: u16 = 10;
+
 /// Octets of type and class of a question.
 const QUESTION_TAIL: usize = 4;
+
+/// The response code of a server cookie that is not ours (RFC 7873 8).
+pub(super) const BADCOOKIE: u16 = 23;
 
 /// What a query says, as far as it says anything.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +47,8 @@ pub struct Request {
     opt: Option<Opt>,
     /// The response code that the message earns; None: a query like any other.
     fault: Option<u16>,
+    /// No question, and nothing wrong with what there is: if a cookie is in it, that is what it asks for.
+    is_bare: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +62,8 @@ struct Opt {
     edns: Edns,
     options: Options,
     version: u8,
+    /// The cookie has a server's part of whatever length.
+    has_server_part: bool,
 }
 
 /// The fixed part of a record.
@@ -75,7 +85,7 @@ pub fn read(message: &[u8]) -> Option<Request> {
     if header_flags & flags::QR != 0 {
         return None;
     }
-    let mut request = Request { head, question: None, opt: None, fault: None };
+    let mut request = Request { head, question: None, opt: None, fault: None, is_bare: false };
     request.fault = scan(message, header, &mut request).err();
     if header_flags & flags::OPCODE != 0 {
         request.fault = Some(rcode::NOTIMP);
@@ -86,7 +96,10 @@ pub fn read(message: &[u8]) -> Option<Request> {
 /// Walks the message and notes what it finds. Err: the response code of the first rule that is broken.
 fn scan(message: &[u8], header: &[u8; HEADER], request: &mut Request) -> Result<(), u16> {
     let count = |at: usize| usize::from(u16::from_be_bytes([header[at], header[at + 1]]));
-    // RFC 9619: a query has exactly one question.
+    // RFC 9619: a query has exactly one question, but for one that asks for a cookie.
+    if count(4) == 0 && count(6) + count(8) == 0 && count(10) == 1 {
+        bare(message, request)?;
+    }
     if count(4) != 1 {
         return Err(rcode::FORMERR);
     }
@@ -127,6 +140,20 @@ fn scan(message: &[u8], header: &[u8; HEADER], request: &mut Request) -> Result<
     }
 }
 
+/// A message of OPT alone (RFC 7873 5.4).
+fn bare(message: &[u8], request: &mut Request) -> Result<(), u16> {
+    let record = record(message, HEADER).ok_or(rcode::FORMERR)?;
+    if record.rtype != rtype::OPT || record.data_at + record.data_len != message.len() {
+        return Err(rcode::FORMERR);
+    }
+    note_opt(message, &record, request)?;
+    if request.opt.is_some_and(|opt| opt.version > 0) {
+        return Err(rcode::BADVERS);
+    }
+    request.is_bare = true;
+    Ok(())
+}
+
 /// One OPT, with the root as its owner and options that fill it (RFC 6891 6.1.1, 6.1.2).
 fn note_opt(message: &[u8], record: &Record, request: &mut Request) -> Result<(), u16> {
     if request.opt.is_some() {
@@ -144,9 +171,22 @@ fn note_opt(message: &[u8], record: &Record, request: &mut Request) -> Result<()
     if version == 0 {
         edns = edns | found.unwrap_or_default();
     }
-    request.opt = Some(Opt { edns, options, version });
+    let has_server_part =
+        whole.is_some_and(|whole| cookie_len(&whole[record.data_at..]).is_some_and(|len| len > 8));
+    request.opt = Some(Opt { edns, options, version, has_server_part });
     let is_well_formed = whole.is_some() && (version > 0 || found.is_some());
     if record.is_root && is_well_formed { Ok(()) } else { Err(rcode::FORMERR) }
+}
+
+/// Octets of the first cookie among options.
+fn cookie_len(mut options: &[u8]) -> Option<usize> {
+    loop {
+        let (code, len) = (number(options, 0)?, usize::from(number(options, 2)?));
+        if code == COOKIE {
+            return Some(len);
+        }
+        options = options.get(4 + len..)?;
+    }
 }
 
 fn number(octets: &[u8], at: usize) -> Option<u16> {
@@ -233,6 +273,14 @@ impl Request {
         (settled.is_err() && self.fault.is_none()).then_some(rcode::FORMERR)
     }
 
+    /// What a query without a question gets, after [`Self::settle`]: the code of a cookie that is asked for or confirmed
+    /// (RFC 7873 5.4), and whether it was confirmed. None: it asks for none.
+    pub fn cookie_code(&self) -> Option<(u16, bool)> {
+        let opt = self.opt.filter(|opt| self.is_bare && opt.edns.has_cookie())?;
+        let is_valid = opt.edns.has_valid_cookie();
+        Some((if opt.has_server_part && !is_valid { BADCOOKIE } else { rcode::NOERROR }, is_valid))
+    }
+
     /// Writes an error reply: header, the question if there is a whole one, OPT if there was one. Returns its length, at
     /// most 12 + 259 + 11 + 28 + 68. None: `out` is too short.
     pub fn error(&self, message: &[u8], nsid: &Nsid, code: u16, out: &mut [u8]) -> Option<usize> {
@@ -264,8 +312,10 @@ impl From<&Query<32>> for Request {
                 edns: query.edns,
                 options: query.options,
                 version: 0,
+                has_server_part: false,
             }),
             fault: None,
+            is_bare: false,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! pin, socket -> udp (batch), tcp (connections) -> answer -> the table, by the functions of the XDP program
-//!                                                    |   `-> walk: zone (master), along aliases -> writer
+//!                                                    |   `-> walk: zone (master), along aliases, additional -> writer
 //!                                                    `-----> message: errors
 //!                                          limit <- every reply by UDP
 //! ```
@@ -10,6 +10,7 @@
 //! One thread per CPU, pinned, with a runtime, sockets, a limiter and counters of its own. Nothing is locked on the way
 //! of a query: the world is a snapshot behind [`arc_swap`], and [`epoch`] tells its writer when a worker is done with it.
 
+mod additional;
 pub mod answer;
 pub mod batch;
 mod connections;
@@ -22,6 +23,7 @@ pub mod master;
 pub mod message;
 pub mod pin;
 mod socket;
+mod subnet;
 pub mod tcp;
 #[doc(hidden)]
 pub mod testing;
@@ -45,7 +47,7 @@ pub use self::{
     zone::Zones,
 };
 use self::{
-    counters::{Count, Counters},
+    counters::{Count, Counters, Totals},
     local::Local,
 };
 use crate::model::Settings;
@@ -118,6 +120,8 @@ pub struct Workers {
     /// CPUs and sockets of workers that do not run yet.
     waiting: Vec<(usize, socket::Sockets)>,
     addresses: Vec<SocketAddr>,
+    /// What those before these counted.
+    past: Totals,
 }
 
 #[derive(Debug)]
@@ -165,7 +169,8 @@ impl Workers {
     fn bind_beside(settings: &Settings, ours: &[SocketAddr]) -> Result<Self, WorkerError> {
         let cpus = pin::cpus(&settings.workers)?;
         let (addresses, sockets) = socket::bind(&settings.listen, &cpus, ours)?;
-        Ok(Self { threads: Vec::new(), waiting: cpus.into_iter().zip(sockets).collect(), addresses })
+        let waiting = cpus.into_iter().zip(sockets).collect();
+        Ok(Self { threads: Vec::new(), waiting, addresses, past: Totals::default() })
     }
 
     /// Starts the threads. Worker `n` is reader `n` of `epochs`, which may have more readers than there are workers. An
@@ -214,10 +219,21 @@ impl Workers {
         self.threads.is_empty()
     }
 
-    /// Every counter of all workers together.
+    /// All workers together, and those before them.
+    pub fn totals(&self) -> Totals {
+        let mut totals = self.past.clone();
+        self.threads.iter().for_each(|running| totals.add(&running.counters));
+        totals
+    }
+
+    /// Every counter of [`Self::totals`] with its name.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
-        let sum = |count: &Count| self.threads.iter().map(|t| t.counters.get(*count)).sum();
-        Count::ALL.iter().map(|count| (count.name(), sum(count))).collect()
+        Count::ALL.iter().map(|count| count.name()).zip(self.totals().counts).collect()
+    }
+
+    /// Goes on counting where workers before these ended.
+    pub fn take_over(&mut self, past: Totals) {
+        self.past = past;
     }
 
     /// Every counter of one worker.
@@ -226,8 +242,16 @@ impl Workers {
     }
 
     /// Ends every worker and waits for them. Datagrams that wait at the sockets are answered first; connections are closed.
-    pub fn stop(self) {
-        stop_all(self.threads);
+    /// Gives what they counted to the end.
+    pub fn stop(mut self) -> Totals {
+        let threads = std::mem::take(&mut self.threads);
+        let counters: Vec<Arc<Counters>> = threads.iter().map(|running| running.counters.clone()).collect();
+        stop_all(threads);
+        let mut totals = self.past;
+        for counters in &counters {
+            totals.add(counters);
+        }
+        totals
     }
 }
 

@@ -1,6 +1,6 @@
 //! From zone to zone along aliases until there is an answer (RFC 1034 4.3.2).
 
-use std::net::IpAddr;
+use std::{cell::Cell, net::IpAddr};
 
 use responder_common::{
     client::Client,
@@ -16,8 +16,10 @@ use responder_common::{
 };
 
 use super::{
+    additional,
     answer::{self, AnyQuery, Found, Known, Names, Origin, Outcome},
     deferred::Slot,
+    subnet::address_of,
     writer::{Section, Writer},
     zone::{Authority, Lookup, RrSet, Zone},
 };
@@ -27,8 +29,11 @@ use crate::{
     model::{Naptr, ServiceId},
 };
 
-/// Aliases of one reply. A loop ends here too; the asker sees it.
-const MAX_ALIASES: usize = 8;
+/// Aliases of one reply. What is behind them the asker asks for by itself.
+const MAX_ALIASES: usize = 16;
+
+/// The response code of a name that would be too long (RFC 6672 3.2).
+pub(super) const YXDOMAIN: u16 = 6;
 
 /// Type HINFO, its data of RFC 8482 4.2, and how long they hold (spec/config.md 2).
 const HINFO: u16 = 13;
@@ -59,6 +64,8 @@ struct Walk<'a, W> {
     names: &'a Names,
     qtype: u16,
     client: Client,
+    /// Slot of the zone of the first name.
+    zone: Cell<Option<u32>>,
 }
 
 /// What one name gave.
@@ -69,53 +76,66 @@ enum Step {
     Alias(Box<[u8]>),
 }
 
+/// A query on its way.
+pub(super) struct Asking<'a, W> {
+    pub message: &'a [u8],
+    pub query: &'a AnyQuery,
+    pub client: Client,
+    pub world: &'a W,
+    pub names: &'a Names,
+}
+
 /// Answers from beside the table. Err: the response code of an error reply.
 pub(super) fn deferred<W: World>(
-    message: &[u8],
-    query: &AnyQuery,
-    client: Client,
-    world: &W,
-    names: &Names,
+    asking: &Asking<'_, W>,
     found: Found<'_>,
     out: &mut [u8],
 ) -> Result<Outcome, u16> {
-    let place = names.beside.table.get(found.at.number);
+    let place = asking.names.beside.table.get(found.at.number);
     let Some(slot) = place.as_ref().and_then(|place| place.as_ref()) else { return Err(rcode::SERVFAIL) };
     match slot.deferred.kind {
-        DeferredKind::Drop => return Ok(Outcome::Dropped),
-        DeferredKind::Refused => return Err(rcode::REFUSED),
-        DeferredKind::NotOurs => return walk(message, query, client, world, names, Known::No, out),
-        DeferredKind::Empty | DeferredKind::Addresses(_) | DeferredKind::Records(_) => {}
+        DeferredKind::Drop => Ok(Outcome::Dropped),
+        DeferredKind::Refused => Err(rcode::REFUSED),
+        DeferredKind::NotOurs => walk(asking, Known::No, out),
+        DeferredKind::Empty | DeferredKind::Addresses(_) | DeferredKind::Records(_) => {
+            asking.reply(Origin::Table, out, |walk, name, writer| {
+                if let Known::Entry(entry) = found.known {
+                    walk.zone.set(Some(entry.soa));
+                }
+                walk.beside(name, found.known, slot, &found, writer)
+            })
+        }
     }
-    let limit = out.len();
-    let nsid = &world.control().nsid;
-    let mut writer = Writer::new(message, query, nsid, out, limit).ok_or(rcode::SERVFAIL)?;
-    let walk = Walk { world, names, qtype: query.qtype, client };
-    let name = answer::octets(&query.name);
-    let step = walk.beside(name, found.known, slot, &found, &mut writer)?;
-    let code = walk.along(step, &mut writer)?;
-    let (len, truncated) = writer.finish(code);
-    Ok(Outcome::Reply { len, rcode: code, truncated, origin: Origin::Table })
 }
 
 /// Answers what the table alone could not. Err: the response code of an error reply.
 pub(super) fn walk<W: World>(
-    message: &[u8],
-    query: &AnyQuery,
-    client: Client,
-    world: &W,
-    names: &Names,
+    asking: &Asking<'_, W>,
     known: Known<'_>,
     out: &mut [u8],
 ) -> Result<Outcome, u16> {
-    let limit = out.len();
-    let nsid = &world.control().nsid;
-    let mut writer = Writer::new(message, query, nsid, out, limit).ok_or(rcode::SERVFAIL)?;
-    let walk = Walk { world, names, qtype: query.qtype, client };
-    let step = walk.step(answer::octets(&query.name), known, true, &mut writer)?;
-    let code = walk.along(step, &mut writer)?;
-    let (len, truncated) = writer.finish(code);
-    Ok(Outcome::Reply { len, rcode: code, truncated, origin: Origin::Zone })
+    asking.reply(Origin::Zone, out, |walk, name, writer| walk.step(name, known, true, writer))
+}
+
+impl<W: World> Asking<'_, W> {
+    /// Writes a reply: `first` for the name that was asked for, then along aliases.
+    fn reply(
+        &self,
+        origin: Origin,
+        out: &mut [u8],
+        first: impl FnOnce(&Walk<'_, W>, &[u8], &mut Writer<'_>) -> Result<Step, u16>,
+    ) -> Result<Outcome, u16> {
+        let limit = out.len();
+        let Self { message, query, client, world, names } = *self;
+        let mut writer =
+            Writer::new(message, query, &world.control().nsid, out, limit).ok_or(rcode::SERVFAIL)?;
+        let walk = Walk { world, names, qtype: query.qtype, client, zone: Cell::new(None) };
+        let name = answer::octets(&query.name);
+        let step = first(&walk, name, &mut writer)?;
+        let code = walk.along(name, step, &mut writer)?;
+        let (len, truncated) = writer.finish(code);
+        Ok(Outcome::Reply { len, rcode: code, truncated, origin, zone: walk.zone.get() })
+    }
 }
 
 impl<W: World> Walk<'_, W> {
@@ -123,16 +143,19 @@ impl<W: World> Walk<'_, W> {
         FoldedName::from_wire(name, self.world.control().key()).filter(|name| name.len <= MAX_NAME)
     }
 
-    /// Follows aliases to their end.
-    fn along(&self, mut step: Step, writer: &mut Writer<'_>) -> Result<u16, u16> {
-        let mut aliases = 1;
+    /// Follows aliases to their end. A name that was met before leads nowhere: the asker sees the loop.
+    fn along(&self, name: &[u8], mut step: Step, writer: &mut Writer<'_>) -> Result<u16, u16> {
+        let mut met: Vec<Box<[u8]>> = vec![name.into()];
         loop {
-            match step {
+            let target = match step {
                 Step::Done(code) => return Ok(code),
-                Step::Alias(_) if aliases >= MAX_ALIASES || writer.is_full() => return Ok(rcode::NOERROR),
-                Step::Alias(target) => step = self.follow(&target, writer)?,
+                Step::Alias(target) => target,
+            };
+            if met.len() >= MAX_ALIASES || met.contains(&target) || writer.is_full() {
+                return Ok(rcode::NOERROR);
             }
-            aliases += 1;
+            step = self.follow(&target, writer)?;
+            met.push(target);
         }
     }
 
@@ -238,6 +261,11 @@ impl<W: World> Walk<'_, W> {
                         )?;
                         return self.at(target, &Found { known, at, ttl: place.ttl }, writer);
                     }
+                    // The asker will ask for the target by itself, and is not answered then.
+                    let source = address_of(self.client);
+                    if self.names.beside.drops(target, entry, self.qtype, source) {
+                        return Ok(Step::Done(rcode::NOERROR));
+                    }
                 }
                 Err(Counter::PassLarge) => {
                     let (world, qtype) = (self.world, self.qtype);
@@ -279,8 +307,14 @@ impl<W: World> Walk<'_, W> {
         let Some(place) = self.place(name)? else {
             return if is_first { Err(rcode::REFUSED) } else { Ok(Step::Done(rcode::NOERROR)) };
         };
+        if is_first {
+            self.zone.set(Some(match place {
+                Place::Configured(zone) => zone.slot(),
+                Place::Own(entry, _) => entry.soa,
+            }));
+        }
         match place {
-            Place::Configured(zone) => Ok(self.configured(zone, name, is_known, writer)),
+            Place::Configured(zone) => self.configured(zone, name, is_known, writer),
             Place::Own(entry, at) => self.own(entry, name, at, is_known, writer),
         }
     }
@@ -313,47 +347,62 @@ impl<W: World> Walk<'_, W> {
         Ok(below)
     }
 
-    fn configured(&self, zone: &Zone, name: &[u8], is_known: bool, writer: &mut Writer<'_>) -> Step {
-        let is_apex = name == zone.apex();
-        if self.qtype == rtype::SOA && is_apex {
+    fn configured(
+        &self,
+        zone: &Zone,
+        name: &[u8],
+        is_known: bool,
+        writer: &mut Writer<'_>,
+    ) -> Result<Step, u16> {
+        if self.qtype == rtype::SOA && name == zone.apex() {
             self.soa(zone.apex(), zone.authority(), writer);
-            return Step::Done(rcode::NOERROR);
+            return Ok(Step::Done(rcode::NOERROR));
         }
-        let lookup = zone.lookup(name, self.qtype, is_known);
-        // An alias is all there is at its name, so it stands for ANY as well (RFC 8482 4.2).
-        if self.qtype == rtype::ANY
-            && (is_known || zone.has_records(name))
-            && !matches!(lookup, Lookup::Alias(_))
-        {
-            writer.record(Section::Answer, name, HINFO, HINFO_TTL, HINFO_DATA);
-            return Step::Done(rcode::NOERROR);
-        }
-        match lookup {
+        let exists =
+            |owner: &[u8]| if owner.len() == name.len() { Ok(is_known) } else { self.is_gslb(owner) };
+        let code = match zone.lookup(name, self.qtype, exists)? {
             Lookup::Records(set) => {
                 put(name, set, Section::Answer, writer);
-                if self.qtype == rtype::NS {
-                    glue(zone, set, writer);
-                }
-                Step::Done(rcode::NOERROR)
+                additional::of_answer(zone, set, writer);
+                rcode::NOERROR
+            }
+            Lookup::Any => {
+                writer.record(Section::Answer, name, HINFO, HINFO_TTL, HINFO_DATA);
+                rcode::NOERROR
             }
             Lookup::Alias(set) => {
                 put(name, set, Section::Answer, writer);
                 match set.records.first() {
+                    // An alias is all there is at its name, so it stands for ANY as well (RFC 8482 4.2).
                     Some(target) if self.qtype != rtype::ANY => {
-                        Step::Alias(target.to_ascii_lowercase().into())
+                        return Ok(Step::Alias(target.to_ascii_lowercase().into()));
                     }
-                    _ => Step::Done(rcode::NOERROR),
+                    _ => rcode::NOERROR,
                 }
+            }
+            Lookup::Moved { at, set } => return Ok(moved(name, at, set, self.qtype, writer)),
+            Lookup::Referral { at, servers } => {
+                writer.refer();
+                put(&name[at..], servers, Section::Authority, writer);
+                additional::of_referral(zone, &name[at..], servers, writer);
+                rcode::NOERROR
             }
             Lookup::NoData => {
                 self.negative(zone.apex(), zone.authority(), writer);
-                Step::Done(rcode::NOERROR)
+                rcode::NOERROR
             }
             Lookup::NoName => {
                 self.negative(zone.apex(), zone.authority(), writer);
-                Step::Done(rcode::NXDOMAIN)
+                rcode::NXDOMAIN
             }
-        }
+        };
+        Ok(Step::Done(code))
+    }
+
+    fn is_gslb(&self, name: &[u8]) -> Result<bool, u16> {
+        let name = self.fold(name).ok_or(rcode::SERVFAIL)?;
+        let known = self.names.known(self.world, &name).map_err(|_| rcode::SERVFAIL)?;
+        Ok(!matches!(known, Known::No))
     }
 
     /// In the zone that a GSLB name is for itself: an SOA, and the addresses that the table gave already.
@@ -392,28 +441,24 @@ impl<W: World> Walk<'_, W> {
     }
 }
 
-fn put(owner: &[u8], set: &RrSet, section: Section, writer: &mut Writer<'_>) {
+/// Writes a set.
+pub(super) fn put(owner: &[u8], set: &RrSet, section: Section, writer: &mut Writer<'_>) {
     for data in &set.records {
         writer.record(section, owner, set.rtype, set.ttl, data);
     }
 }
 
-/// Addresses of name servers inside the zone, as far as whole sets fit.
-fn glue(zone: &Zone, servers: &RrSet, writer: &mut Writer<'_>) {
-    for server in &servers.records {
-        let server = server.to_ascii_lowercase();
-        for set in zone.addresses(&server) {
-            let mark = writer.mark();
-            if writer.is_full() {
-                return;
-            }
-            put(&server, set, Section::Additional, writer);
-            if writer.is_full() {
-                writer.rewind(mark);
-                return;
-            }
-        }
+/// A DNAME, and the alias that it makes of the name for those who do not know it (RFC 6672 3.1).
+fn moved(name: &[u8], at: usize, set: &RrSet, qtype: u16, writer: &mut Writer<'_>) -> Step {
+    put(&name[at..], set, Section::Answer, writer);
+    let Some(to) = set.records.first() else { return Step::Done(rcode::NOERROR) };
+    let target = [&name[..at], &to.to_ascii_lowercase()].concat();
+    if target.len() > MAX_NAME {
+        return Step::Done(YXDOMAIN);
     }
+    writer.record(Section::Answer, name, CNAME, set.ttl, &target);
+    // Who asks for an alias has it.
+    if matches!(qtype, CNAME | rtype::ANY) { Step::Done(rcode::NOERROR) } else { Step::Alias(target.into()) }
 }
 
 /// The addresses that the table selects for the target of an alias, cut as [`responder_common::reply::fit`] cuts.
@@ -465,11 +510,4 @@ fn naptr_data(naptr: &Naptr) -> Vec<u8> {
     }
     data.extend(naptr.replacement.wire());
     data
-}
-
-fn address_of(client: Client) -> IpAddr {
-    match client {
-        Client::V4(address) => std::net::Ipv4Addr::from_bits(address).into(),
-        Client::V6(octets) => octets.into(),
-    }
 }

@@ -45,6 +45,7 @@ pub struct Writer<'b> {
     known: [u16; KNOWN],
     known_count: usize,
     overflow: bool,
+    authority: u16,
 }
 
 /// Where the writer stood.
@@ -84,6 +85,7 @@ impl<'b> Writer<'b> {
             known: [0; KNOWN],
             known_count: 0,
             overflow: false,
+            authority: flags::AA,
         };
         let mut at = HEADER;
         while let Some(label @ 1..) = writer.out.get(at).copied() {
@@ -91,6 +93,14 @@ impl<'b> Writer<'b> {
             at += usize::from(label) + 1;
         }
         Some(writer)
+    }
+
+    /// What follows is a referral: a reply without answers is not an authoritative one. With answers AA goes with the first
+    /// of them (RFC 1035 4.1.1).
+    pub fn refer(&mut self) {
+        if self.counts[Section::Answer as usize] == 0 {
+            self.authority = 0;
+        }
     }
 
     /// True once something did not fit.
@@ -222,7 +232,8 @@ impl<'b> Writer<'b> {
         }
         let kept = (self.head >> 16) as u16 & (flags::RD | flags::CD);
         let truncated = if self.overflow { flags::TC } else { 0 };
-        let reply_flags = kept | flags::QR | flags::AA | truncated | ((rcode & 0xf) << flags::RCODE_SHIFT);
+        let reply_flags =
+            kept | flags::QR | self.authority | truncated | ((rcode & 0xf) << flags::RCODE_SHIFT);
         let [answers, authorities, additionals] = self.counts;
         let additionals = additionals + u16::from(self.edns.is_present());
         self.out[2..4].copy_from_slice(&reply_flags.to_le_bytes());

@@ -4,9 +4,11 @@
 //! the name table knows by itself (`apex_at` 0) and which costs nothing here. GSLB names count as existing names, so
 //! what lies above them inside their zone exists too (RFC 8020).
 
+mod lookup;
+
 use std::{
     collections::{HashMap, HashSet},
-    path::PathBuf,
+    net::IpAddr,
 };
 
 use responder_common::{
@@ -15,8 +17,16 @@ use responder_common::{
     wire::rtype,
 };
 
-use super::master::{self, Contents, MasterProblem, Places};
-use crate::model::{DnsName, Model, RecordType, zone::Soa};
+pub use self::lookup::Lookup;
+use self::lookup::find;
+use super::{
+    counters::ZoneCounts,
+    master::{self, Contents, DNAME, DS, MasterProblem, Places, at},
+};
+use crate::{
+    compile::soa::FIRST_ZONE,
+    model::{self, DnsName, Model, RecordType, zone::Soa},
+};
 
 /// TTL of name servers that come from `zone.ns`; they change as rarely as the delegation.
 const NS_TTL: u32 = 3600;
@@ -53,19 +63,9 @@ pub struct Zone {
     authority: Authority,
     /// By folded owner name; an empty list is an empty non-terminal.
     names: HashMap<Box<[u8]>, Vec<RrSet>>,
-}
-
-/// What a zone says of a name and a type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lookup<'z> {
-    /// These records.
-    Records(&'z RrSet),
-    /// The name is an alias.
-    Alias(&'z RrSet),
-    /// The name exists without records of the type.
-    NoData,
-    /// There is no such name.
-    NoName,
+    /// No wildcard, no DNAME, no delegation: a name that is not there does not exist.
+    is_plain: bool,
+    slot: u32,
 }
 
 /// All configured zones.
@@ -78,6 +78,7 @@ pub struct Zones {
     own_depths: u128,
     /// Empty non-terminals below GSLB names that are their own apex.
     between: HashSet<Box<[u8]>>,
+    counts: ZoneCounts,
     warnings: Vec<MasterProblem>,
 }
 
@@ -87,7 +88,7 @@ impl Zones {
         let mut out = Self::default();
         let mut problems = Vec::new();
         let mut places: HashMap<Box<[u8]>, Places> = HashMap::new();
-        for zone in &model.zones {
+        for (slot, zone) in (FIRST_ZONE..).zip(&model.zones) {
             let children: Vec<&DnsName> = model
                 .zones
                 .iter()
@@ -95,14 +96,20 @@ impl Zones {
                 .filter(|a| **a != zone.apex && a.is_under(&zone.apex))
                 .collect();
             let contents = match &zone.file {
-                None => Ok(Contents { soa: zone.soa.clone(), names: HashMap::new(), places: Places::new() }),
+                None => Ok(Contents {
+                    soa: zone.soa.clone(),
+                    names: server_addresses(zone),
+                    places: Places::new(),
+                    warnings: Vec::new(),
+                }),
                 Some(path) => master::read(path, &zone.apex, &children),
             };
             match contents {
                 Ok(mut contents) => {
+                    out.warnings.append(&mut contents.warnings);
                     places.insert(zone.apex.wire().into(), std::mem::take(&mut contents.places));
                     let places = &places[zone.apex.wire()];
-                    out.add(zone.apex.clone(), contents, &zone.ns, zone.file.as_ref().map(|_| places));
+                    out.add(zone.apex.clone(), slot, contents, &zone.ns, zone.file.as_ref().map(|_| places));
                 }
                 Err(found) => problems.extend(found),
             }
@@ -115,11 +122,12 @@ impl Zones {
             out.link_child(apex);
         }
         out.add_gslb_names(model, &places, &mut problems);
+        out.counts = ZoneCounts::new(FIRST_ZONE as usize + model.zones.len());
         if problems.is_empty() { Ok(out) } else { Err(problems) }
     }
 
     /// `places`: of the records of its master file, if it has one.
-    fn add(&mut self, apex: DnsName, contents: Contents, ns: &[DnsName], places: Option<&Places>) {
+    fn add(&mut self, apex: DnsName, slot: u32, contents: Contents, ns: &[DnsName], places: Option<&Places>) {
         let Contents { soa, mut names, .. } = contents;
         let owners: Vec<Box<[u8]>> = names.keys().cloned().collect();
         for owner in owners {
@@ -129,6 +137,7 @@ impl Zones {
                 is_new
             });
         }
+        let is_plain = !names.iter().any(|(name, sets)| covers_others(name, sets, apex.wire()));
         let sets = names.entry(apex.wire().into()).or_default();
         if !ns.is_empty() && !sets.iter().any(|set| set.rtype == rtype::NS) {
             let records = ns.iter().map(|name| name.wire().into()).collect();
@@ -141,7 +150,7 @@ impl Zones {
             self.warnings.push(at(places, apex.wire(), rtype::SOA, message));
         }
         self.depths |= 1 << labels(apex.wire());
-        let zone = Zone { authority: Authority::of(&soa), soa, names, apex };
+        let zone = Zone { authority: Authority::of(&soa), soa, names, apex, is_plain, slot };
         self.by_apex.insert(zone.apex.wire().into(), zone);
     }
 
@@ -215,14 +224,8 @@ impl Zones {
     /// Every name of a configured zone that zone data have or that lies above one, the apex among them. None: names that are
     /// not there have answers too (wildcards, DNAME, delegations), or one of them is longer than the table holds.
     pub fn existing(&self, apex: &DnsName) -> Option<Vec<DnsName>> {
-        const DNAME: u16 = 39;
         let zone = self.zone(apex)?;
-        let covers = |name: &[u8], sets: &[RrSet]| {
-            let is_below = *name != *zone.apex();
-            let has = |rtype: u16| sets.iter().any(|set| set.rtype == rtype);
-            name.starts_with(b"\x01*") || has(DNAME) || (is_below && has(rtype::NS)) || name.len() > FAST_NAME
-        };
-        if zone.names.iter().any(|(name, sets)| covers(name, sets)) {
+        if !zone.is_plain || zone.names.keys().any(|name| name.len() > FAST_NAME) {
             return None;
         }
         zone.names.keys().map(|name| DnsName::from_wire(name)).collect()
@@ -239,10 +242,14 @@ impl Zones {
     }
 
     /// True if zone data has types other than A and AAAA at a GSLB name, SOA and NS of an apex not counted:
-    /// [`layout::NAME_OTHER_TYPES`].
+    /// [`layout::NAME_OTHER_TYPES`]. The DS of an apex stands in the zone above it.
     pub fn has_other_types(&self, name: &DnsName) -> bool {
         let is_other = |set: &RrSet| !matches!(set.rtype, rtype::A | rtype::AAAA | rtype::NS);
-        self.sets_at(name).iter().any(is_other)
+        let above = self.by_apex.get(name.wire()).and(name.parent());
+        let above = above.and_then(|above| self.by_apex.get(&above.wire()[self.closest(above.wire())?..]));
+        let has_ds =
+            above.and_then(|zone| zone.names.get(name.wire())).is_some_and(|sets| find(sets, DS).is_some());
+        has_ds || self.sets_at(name).iter().any(is_other)
     }
 
     /// True if the master file has records of this type at a name: [`layout::REFERENCE_WORKER`], unless a vserver
@@ -255,6 +262,23 @@ impl Zones {
         self.closest(name.wire())
             .and_then(|at| self.by_apex.get(&name.wire()[at..])?.names.get(name.wire()))
             .map_or(&[], Vec::as_slice)
+    }
+
+    /// Answers by slot of the start of authority.
+    pub fn counts(&self) -> &ZoneCounts {
+        &self.counts
+    }
+
+    /// Goes on counting where other zones ended: those of the same name, and what is in no configured zone.
+    pub fn take_over_counts(&self, before: &Self) {
+        for slot in 0..FIRST_ZONE {
+            self.counts.add(0, slot, before.counts.get(slot));
+        }
+        for (apex, zone) in &self.by_apex {
+            if let Some(old) = before.by_apex.get(apex) {
+                self.counts.add(0, zone.slot, before.counts.get(old.slot));
+            }
+        }
     }
 
     /// What an operator should know about the files.
@@ -274,6 +298,11 @@ impl Zone {
         &self.authority
     }
 
+    /// The slot of its start of authority.
+    pub fn slot(&self) -> u32 {
+        self.slot
+    }
+
     /// The apex in wire format.
     pub fn apex(&self) -> &[u8] {
         self.apex.wire()
@@ -288,13 +317,17 @@ impl Zone {
         warnings: &mut Vec<MasterProblem>,
     ) -> Result<(), MasterProblem> {
         let apex = self.apex.clone();
+        self.is_reachable(name, places)?;
         fill_between(name.wire(), apex.wire(), |between| self.exists(between));
         let Some(sets) = self.names.get(name.wire()) else { return Ok(()) };
         if sets.iter().any(|set| set.rtype == rtype::CNAME) {
             let message = format!("{name} has a CNAME and is bound to a vserver");
             return Err(at(places, name.wire(), rtype::CNAME, message));
         }
-        for kind in types.iter().filter(|kind| sets.iter().any(|set| set.rtype == kind.code())) {
+        let is_unused = |kind: &&RecordType| sets.iter().any(|set| set.rtype == kind.code());
+        // What the configuration itself brings, it warns of itself.
+        let is_of_file = |kind: &&RecordType| places.contains_key(&(name.wire().into(), kind.code()));
+        for kind in types.iter().filter(is_unused).filter(is_of_file) {
             let message = format!(
                 "zone {apex}: the {kind} records of {name} in the master file are not used: a vserver decides"
             );
@@ -303,35 +336,32 @@ impl Zone {
         Ok(())
     }
 
+    /// Err: the file says that others know the name, or that it moved, so nobody would ever get the answer of the vserver.
+    fn is_reachable(&self, name: &DnsName, places: &Places) -> Result<(), MasterProblem> {
+        let refuse = |at_octet: usize, rtype: u16, what: &str| {
+            let owner = &name.wire()[at_octet..];
+            let above = DnsName::from_wire(owner).unwrap_or_else(|| self.apex.clone());
+            let message = format!("{name} is bound to a vserver, but the zone {} {what} {above}", self.apex);
+            Err(at(places, owner, rtype, message))
+        };
+        if let Some(cut) = self.cut_above(name.wire()) {
+            return refuse(cut, rtype::NS, "delegates");
+        }
+        let parent = name.wire().get(usize::from(name.wire()[0]) + 1..).unwrap_or_default();
+        let apex_has_one = || self.names.get(self.apex()).is_some_and(|sets| find(sets, DNAME).is_some());
+        let moved = match self.highest(parent, DNAME) {
+            Some(moved) => Some(name.wire().len() - parent.len() + moved),
+            None if *name != self.apex && apex_has_one() => Some(name.wire().len() - self.apex().len()),
+            None => None,
+        };
+        moved.map_or(Ok(()), |moved| refuse(moved, DNAME, "has a DNAME at"))
+    }
+
     /// Notes a name without records of its own. True if it is new.
     fn exists(&mut self, name: &[u8]) -> bool {
         let is_new = !self.names.contains_key(name);
         self.names.entry(name.into()).or_default();
         is_new
-    }
-
-    /// What is at a folded name of this zone. `is_known`: the name exists whether or not it has records here.
-    pub fn lookup(&self, name: &[u8], qtype: u16, is_known: bool) -> Lookup<'_> {
-        let Some(sets) = self.names.get(name) else {
-            return if is_known { Lookup::NoData } else { Lookup::NoName };
-        };
-        let with = |rtype: u16| sets.iter().find(|set| set.rtype == rtype);
-        match (with(qtype), with(rtype::CNAME)) {
-            (Some(set), _) => Lookup::Records(set),
-            (None, Some(alias)) => Lookup::Alias(alias),
-            (None, None) => Lookup::NoData,
-        }
-    }
-
-    /// True if anything of its own stands at a name.
-    pub fn has_records(&self, name: &[u8]) -> bool {
-        name == self.apex.wire() || self.names.get(name).is_some_and(|sets| !sets.is_empty())
-    }
-
-    /// The addresses that the zone has for a name: glue.
-    pub fn addresses(&self, name: &[u8]) -> impl Iterator<Item = &RrSet> {
-        let sets = self.names.get(name).map_or(&[][..], Vec::as_slice);
-        sets.iter().filter(|set| set.rtype == rtype::A || set.rtype == rtype::AAAA)
     }
 }
 
@@ -379,16 +409,32 @@ impl Authority {
     }
 }
 
-/// A message about the records of an owner and type.
-fn at(places: &Places, owner: &[u8], rtype: u16, message: String) -> MasterProblem {
-    let (path, (line, column)) = places
-        .get(&(owner.into(), rtype))
-        .map_or((PathBuf::new(), (1, 1)), |(file, at)| (file.to_path_buf(), *at));
-    MasterProblem { path, line, column, message }
+/// The address records that `zone.ns` brings.
+fn server_addresses(zone: &model::Zone) -> HashMap<Box<[u8]>, Vec<RrSet>> {
+    let mut names: HashMap<Box<[u8]>, Vec<RrSet>> = HashMap::new();
+    for (name, address) in &zone.ns_addresses {
+        let (rtype, data): (u16, Box<[u8]>) = match address {
+            IpAddr::V4(a) => (rtype::A, a.octets().into()),
+            IpAddr::V6(a) => (rtype::AAAA, a.octets().into()),
+        };
+        let sets = names.entry(name.wire().into()).or_default();
+        match sets.iter_mut().find(|set| set.rtype == rtype) {
+            Some(set) if set.records.contains(&data) => {}
+            Some(set) => set.records.push(data),
+            None => sets.push(RrSet { rtype, ttl: NS_TTL, records: vec![data] }),
+        }
+    }
+    names
+}
+
+/// True for a name that answers for others.
+fn covers_others(name: &[u8], sets: &[RrSet], apex: &[u8]) -> bool {
+    let has = |rtype: u16| find(sets, rtype).is_some();
+    name.starts_with(b"\x01*") || has(DNAME) || (name != apex && has(rtype::NS))
 }
 
 /// Where each label of a name begins, the root label last.
-fn suffixes(name: &[u8]) -> impl Iterator<Item = usize> {
+pub(super) fn suffixes(name: &[u8]) -> impl Iterator<Item = usize> {
     let mut next = Some(0);
     std::iter::from_fn(move || {
         let at = next?;

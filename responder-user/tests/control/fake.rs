@@ -58,7 +58,13 @@ pub fn world() -> World {
     r#"CLIENT.IP.SRC.MATCHES_LOCATION("*.ZMB.*.*")"#.clone_into(&mut model.policies[0].rule_text);
     model.domains.push(domain("alone.test", 0, &["192.0.2.99"]));
     let apex = DnsName::parse("example.com").unwrap();
-    model.zones.push(Zone { soa: Soa::default_for(&apex), apex, file: None, ns: Vec::new() });
+    model.zones.push(Zone {
+        soa: Soa::default_for(&apex),
+        apex,
+        file: None,
+        ns: Vec::new(),
+        ns_addresses: Vec::new(),
+    });
     let now = Instant::now();
     let mut health = Health::new(&model);
     for _ in 0..3 {

@@ -2,6 +2,7 @@
 
 use responder_common::counters::Counter;
 use responder_user::{
+    compile::class::Classes,
     control::{
         command::{ForceKind, Question, ShowKind, SwitchKind},
         explain::{Lanes, explain},
@@ -9,13 +10,13 @@ use responder_user::{
         target::{self, Target},
         view::{stats, status},
     },
-    model::{MonitorId, ServiceId},
+    model::{Method, MonitorId, ServiceId},
 };
 use serde_json::{Value, json};
 
 use crate::{
     fake::{World, world},
-    support::{ZMB_CLIENT, domain},
+    support::{ZMB_CLIENT, domain, range},
 };
 
 fn has(value: &Value, keys: &[&str]) {
@@ -151,6 +152,54 @@ fn what_does_not_exist_is_refused_in_one_line() {
     let refused = |q: &Question| explain(&view, q, Lanes::default()).unwrap_err().message;
     assert_eq!(refused(&question("B", None)), "\"B\" is no record type; A, AAAA, … or TYPE123");
     assert_eq!(refused(&question("A", Some("x/y"))), "--ecs: \"x/y\" is neither a prefix nor an address");
+}
+
+/// The fault: ECS was ignored, it said, whatever was done with it.
+#[test]
+fn explain_says_what_a_client_subnet_does() {
+    let mut world = world();
+    world.model.vservers[0].ecs = true;
+    world.model.vservers[0].method = Method::StaticProximity;
+    world.model.locations.custom.push(range("192.0.2.0", "192.0.2.127", "Europe.UK"));
+    world.classes = Classes::of(&world.model).unwrap();
+    let ask = |world: &World, client: &str, ecs: &str| {
+        let question = Question {
+            name: "www.example.com".to_owned(),
+            rtype: "A".to_owned(),
+            client: Some(client.parse().unwrap()),
+            ecs: Some(ecs.to_owned()),
+            verbose: false,
+        };
+        let value = explain(&world.view(), &question, Lanes::default()).unwrap();
+        let steps = value["steps"].as_array().unwrap();
+        let step = steps.iter().find(|step| step["step"] == "ecs").unwrap();
+        let text = |key: &str| step[key].as_str().unwrap().to_owned();
+        (text("outcome"), text("reason"), value["addresses"][0].as_str().unwrap().to_owned())
+    };
+    let told =
+        |outcome: &str, reason: &str, first: &str| (outcome.to_owned(), reason.to_owned(), first.to_owned());
+    let far = "198.51.100.9";
+    assert_eq!(
+        ask(&world, far, "192.0.2.0/24"),
+        told(
+            "192.0.2.0/24 counts",
+            "located at Europe.UK; policies look at 198.51.100.9; scope 25",
+            "198.51.100.4"
+        )
+    );
+    let by_policy = "a policy decides for the source: scope 0";
+    assert_eq!(ask(&world, "10.53.0.2", "192.0.2.0/24").1, by_policy);
+    assert_eq!(ask(&world, far, "192.0.2.0/0").1, "it names nobody");
+    world.model.vservers[0].ecs_validation = true;
+    let aside = "ecs_validation sets it aside: it is not of the Internet";
+    assert_eq!(ask(&world, far, "10.1.2.0/24"), told("10.1.2.0/24 is ignored", aside, "198.51.100.1"));
+    world.model.vservers[0].method = Method::RoundRobin;
+    assert_eq!(
+        ask(&world, far, "192.0.2.0/24").1,
+        "the answer does not depend on where a client is: scope 0"
+    );
+    world.model.vservers[0].ecs = false;
+    assert_eq!(ask(&world, far, "192.0.2.0/24").1, "no virtual server uses the client subnet");
 }
 
 #[test]

@@ -177,10 +177,10 @@ fn the_program_and_a_worker_give_the_same_octets() {
     compare("differential", world::model(), &Lab::open);
 }
 
-/// Without policies ECS decides in the program; and it knows all names of the zones.
+/// Where no policy concerns the source of a name, ECS decides in the program; and it knows all names of the zones.
 #[test]
 fn the_program_and_a_worker_give_the_same_octets_by_ecs() {
-    compare("differential-ecs", world::classless(), &Lab::open_complete);
+    compare("differential-ecs", world::unconcerned(), &Lab::open_complete);
 }
 
 type Open = dyn Fn(&str, Model, &dyn Fn(&Model) -> Snapshot) -> Lab;

@@ -195,6 +195,60 @@ fn answers_are_counted_by_rcode_type_and_zone() {
     }
 }
 
+/// Both lanes; what workers counted outlives the workers and their zones.
+#[test]
+fn a_reload_that_changes_listen_addresses_keeps_the_counters_of_the_workers() {
+    let bed = Bed::new();
+    let text = text::head(&bed, "mode = \"off\"")
+        + &text::stable()
+        + "[[zone]]\nname = \"quiet.test\"\n\n"
+        + &text::domain("alone.net", "s1");
+    let daemon = Daemon::start(&bed, &bed.write("responder.toml", &text));
+    let socket = dns::socket(&bed);
+    for (name, qtype, count) in [("s1.example.com", A, 5), ("s2.example.com", 16, 2), ("example.com", 6, 1)] {
+        (0..count).for_each(|_| drop(dns::ask(&socket, name, qtype)));
+    }
+    dns::ask(&socket, "nobody.example.com", AAAA);
+    dns::ask(&socket, "alone.net", A);
+    dns::ask(&socket, "x.alone.net", 4711);
+    dns::ask(&socket, "example.org", 15);
+    let query = dns::query(7, "quiet.test", 6);
+    dns::exchange_tcp(&bed, dns::SERVER, &query);
+    let wanted = [
+        ("worker_query_udp", 12),
+        ("worker_query_tcp", 1),
+        ("worker_answer_noerror", 10),
+        ("worker_answer_nxdomain", 2),
+        ("worker_answer_refused", 1),
+        ("type_a_worker", 6),
+        ("type_aaaa_worker", 1),
+        ("type_txt_worker", 2),
+        ("type_soa_worker", 2),
+        ("type_mx_worker", 1),
+        ("type_other_worker", 1),
+        ("zone_example.com_worker", 9),
+        ("zone_quiet.test_worker", 1),
+        ("zone_none_worker", 2),
+    ];
+    let check = |when: &str| {
+        let stats = daemon.stats();
+        for (name, count) in wanted {
+            assert_eq!(stats[name], count, "{when}: {name}");
+        }
+    };
+    check("counted");
+    // Other addresses, other workers; then another zone in front, so other slots.
+    let moved = text.replace("\"10.53.0.1:53\", ", "\"10.53.0.1:53\", \"10.53.0.1:5353\", ");
+    assert_ne!(moved, text);
+    bed.write("responder.toml", &moved);
+    daemon.reload().unwrap();
+    check("after other addresses");
+    bed.write("responder.toml", &moved.replacen("[[zone]]", "[[zone]]\nname = \"a.test\"\n\n[[zone]]", 1));
+    daemon.reload().unwrap();
+    check("after another zone");
+    assert_eq!(daemon.stats()["zone_a.test_worker"], 0);
+}
+
 #[test]
 fn without_xdp_a_capture_says_what_to_use() {
     let bed = Bed::new();

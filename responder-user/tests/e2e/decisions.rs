@@ -209,10 +209,14 @@ impl Stand<'_> {
 
     /// No reply, and what was counted as a drop says so.
     fn silent(&self, socket: &UdpSocket, name: &str) {
+        self.silent_to(socket, name, A);
+    }
+
+    fn silent_to(&self, socket: &UdpSocket, name: &str, qtype: u16) {
         let before = self.daemon.stats();
         socket.set_read_timeout(Some(Duration::from_millis(150))).unwrap();
-        let query = dns::query(dns::rand_id(), name, A);
-        assert_eq!(dns::exchange(socket, &query), None, "{name}");
+        let query = dns::query(dns::rand_id(), name, qtype);
+        assert_eq!(dns::exchange(socket, &query), None, "{name} {qtype}");
         socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         let counter = if self.native { "xdp_drop_decision" } else { "worker_dropped" };
         assert_eq!(rise(&before, &self.daemon.stats(), counter), 1, "{name}");
@@ -251,10 +255,32 @@ fn policies(stand: &Stand) {
     let Stand { first, second, .. } = stand;
     stand.gives(first, "drop.example.com", Lane::Fast, &[A1, B2]);
     stand.silent(second, "drop.example.com");
+    a_drop_policy_drops_what_the_vserver_lacks(stand);
     stand.gives(first, "inside.example.com", Lane::Fast, &[A1, B2]);
     stand.gives(second, "inside.example.com", Lane::Fast, &["10.0.0.1", B2]);
     let replies = stand.gives(first, "own.example.com", Lane::Worker, &["203.0.113.7"]);
     assert!(replies.iter().all(|reply| reply.ttls == BTreeSet::from([77])));
+}
+
+/// The fault: a type that the name lacks got NODATA.
+fn a_drop_policy_drops_what_the_vserver_lacks(stand: &Stand) {
+    for (qtype, typed) in [(28, "AAAA"), (16, "TXT"), (65, "HTTPS"), (255, "ANY"), (4711, "TYPE4711")] {
+        stand.silent_to(&stand.second, "drop.example.com", qtype);
+        let reply = dns::ask(&stand.first, "drop.example.com", qtype);
+        assert_eq!(
+            (reply.rcode, reply.authority),
+            (0, usize::from(qtype != 255)),
+            "{typed}: a client that it does not name"
+        );
+        let why = stand.daemon.ctl_json(&["explain", "drop.example.com", typed, "--client", "10.53.0.3"]);
+        assert_eq!(why["outcome"], "drop", "{typed}: {why}");
+        assert!(why["reason"].as_str().is_some_and(|reason| reason.contains("a policy drops")), "{why}");
+    }
+    // Names that the policy does not name are none the slower.
+    let before = stand.daemon.stats();
+    assert_eq!(dns::ask(&stand.second, "spill.example.com", 28).rcode, 0);
+    let from_xdp = rise(&before, &stand.daemon.stats(), "xdp_answer_nodata");
+    assert_eq!(from_xdp, u64::from(stand.native));
 }
 
 /// A hash over clients, and an alias.

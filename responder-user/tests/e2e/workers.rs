@@ -175,6 +175,35 @@ fn dig_and_kdig_get_what_the_zone_says() {
     say!("workers: {count} answers to dig and kdig, UDP and TCP, IPv4 and IPv6");
 }
 
+#[test]
+fn a_name_that_a_wildcard_a_dname_or_others_answer_for_is_never_denied_by_the_kernel() {
+    const MORE: &str = "*.w IN A 192.0.2.7\nmoved IN DNAME w\nsub IN NS ns.sub\nns.sub IN A 192.0.2.8\n";
+    let bed = Bed::new();
+    let daemon = Daemon::start(&bed, &config(&bed, "mode = \"native\""));
+    let names = ["q.w.example.com", "q.moved.example.com", "a.b.sub.example.com"];
+    let ask = |name| {
+        let got = asked(&bed, "kdig", &["@10.53.0.1", "+norec", "+notcp"], name, "A");
+        (got.status, got.flags.contains("aa"), got.answer.len(), got.authority.len())
+    };
+    let before = daemon.stats();
+    for name in names {
+        assert_eq!(ask(name), ("NXDOMAIN".to_owned(), true, 0, 1), "{name}: all names are known");
+    }
+    assert_eq!(rise(&before, &daemon.stats(), "xdp_answer_nxdomain"), 3, "the kernel says so");
+    bed.write("example.com.zone", &format!("{ZONE}{MORE}"));
+    daemon.reload().unwrap();
+    let before = daemon.stats();
+    let wanted = [(true, 1, 0), (true, 3, 0), (false, 0, 1)];
+    for (name, (aa, answers, authorities)) in names.into_iter().zip(wanted) {
+        assert_eq!(ask(name), ("NOERROR".to_owned(), aa, answers, authorities), "{name}");
+    }
+    assert_eq!(ask("nowhere.example.com"), ("NXDOMAIN".to_owned(), true, 0, 1));
+    assert_eq!(ask("s1.example.com"), ("NOERROR".to_owned(), true, 1, 0));
+    let after = daemon.stats();
+    assert_eq!(rise(&before, &after, "xdp_answer_nxdomain"), 0, "{}", risen(&before, &after));
+    assert_eq!(rise(&before, &after, "xdp_answer_a"), 1, "GSLB names of the zone stay in the kernel");
+}
+
 /// A message that is no ordinary query, and the response code; None: no reply.
 fn shapes() -> Vec<(&'static str, Vec<u8>, Option<u16>)> {
     let plain = || dns::query(77, "s1.example.com", A);

@@ -191,7 +191,19 @@ fn host(i: u8) -> Vec<u8> {
 
 #[test]
 fn ecs_decides_where_it_is_on_and_says_for_whom() {
-    let mut lab = located();
+    ecs_decides(located());
+}
+
+/// The fault: one policy that fires for a name, for a type or for another virtual server set ECS of every name aside.
+#[test]
+fn policies_that_do_not_concern_a_name_s_source_leave_its_ecs_to_the_program() {
+    let lab = Lab::open("unconcerned", world::unconcerned(), &world::snapshot);
+    assert!(lab.compiled.classes.count() > 3 && lab.compiled.model.policies.len() == 3);
+    pin_to(0);
+    ecs_decides(lab);
+}
+
+fn ecs_decides(mut lab: Lab) {
     let near = |source: &str| query("near.example.com", A).from(source);
     // A source in Asia.HK, unless said otherwise: network that is asked for, scope, who answers.
     for (net, scope, server) in [

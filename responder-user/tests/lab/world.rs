@@ -5,7 +5,12 @@ use std::net::IpAddr;
 use responder_user::{
     compile::name::StaticTypes,
     decide::{AddressState, Snapshot},
-    model::{DnsName, Method, Model, RecordType, Rule, Vserver, Zone, settings::XdpMode, zone::Soa},
+    model::{
+        DnsName, Method, Model, RecordType, Rule, Vserver, VserverId, Zone,
+        policy::{BindPoint, NameTest, TextOp},
+        settings::XdpMode,
+        zone::Soa,
+    },
 };
 
 use super::frame::{OUR_V4, OUR_V6};
@@ -118,7 +123,7 @@ impl Builder {
         let apex = DnsName::parse(apex).expect("a name");
         let mut soa = Soa::default_for(&apex);
         change(&mut soa);
-        self.model.zones.push(Zone { apex, file: None, soa, ns: Vec::new() });
+        self.model.zones.push(Zone { apex, file: None, soa, ns: Vec::new(), ns_addresses: Vec::new() });
     }
 }
 
@@ -196,6 +201,35 @@ pub fn model() -> Model {
 /// The same without policies: one class, small maps, quickly loaded.
 pub fn classless() -> Model {
     Model { policies: Vec::new(), actions: Vec::new(), ..model() }
+}
+
+/// As [`classless`], with policies that do not look at the source of the names that look at ECS: of a name, of a type, of
+/// another virtual server. The last one splits the clients into classes.
+pub fn unconcerned() -> Model {
+    let mut out = classless();
+    out.name_tests = vec![NameTest::new(TextOp::Equals, "one.example.com")];
+    let by_name = Rule::Name { test: out.name_tests[0].clone(), id: 0, of_response: false };
+    let classes = out.vservers.iter().position(|v| v.name == "classes").expect("a virtual server") as u32;
+    for (name, rule, bind) in [
+        ("of-name", by_name, BindPoint::Request),
+        (
+            "of-type",
+            Rule::Type { code: RecordType::Naptr.code(), of_response: false },
+            BindPoint::RequestOverride,
+        ),
+        (
+            "of-vserver",
+            Rule::InSubnet("198.51.100.0/24".parse().expect("a prefix")),
+            BindPoint::Vserver(VserverId(classes)),
+        ),
+    ] {
+        let priority = out.policies.len() as u32 + 1;
+        add_preference(&mut out, name, priority, rule, &["Four.Net"]);
+        let policy = out.policies.iter_mut().find(|p| p.name == name).expect("just added");
+        policy.bind = bind;
+    }
+    out.policies.sort_by_key(|p| (p.bind, p.priority));
+    out
 }
 
 /// Services of which each is preferred by one policy; the first one is of no policy.

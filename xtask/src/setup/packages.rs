@@ -31,11 +31,12 @@ pub const TEST_TOOLS: [Package; 9] = [
     Package { name: "tcpdump", program: "tcpdump", why: "reads what `responderctl capture` writes" },
     Package { name: "e2fsprogs", program: "mkfs.ext4", why: "disks of the tests that hang" },
     Package { name: "ethtool", program: "ethtool", why: "switches offloads of the test interfaces" },
-    Package { name: NGINX, program: "nginx", why: "real HTTP endpoints for health checks" },
+    Package { name: "nginx-light", program: "nginx", why: "real HTTP endpoints for health checks" },
+    Package { name: "knot", program: "knotd", why: "answers of another name server to compare ours with" },
 ];
 
-/// The one package here that brings a service.
-const NGINX: &str = "nginx-light";
+/// Packages that bring a service, with its name.
+const SERVICES: [(&str, &str); 2] = [("nginx-light", "nginx"), ("knot", "knot")];
 
 /// Asked by Debian's packages before they start a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
@@ -53,9 +54,10 @@ pub fn install(packages: &[Package]) -> Result {
     }
     let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
     install_named(&names)?;
-    if names.contains(&NGINX) && Path::new("/run/systemd/system").exists() {
-        // The tests start an nginx of their own; the machine shall not begin to serve HTTP at the next boot.
-        command::quiet(command::plain("systemctl").args(["disable", "nginx"]))?;
+    let brought = SERVICES.iter().filter(|(package, _)| names.contains(package));
+    for (_, service) in brought.filter(|_| Path::new("/run/systemd/system").exists()) {
+        // The tests start servers of their own; the machine shall not begin to serve anything at the next boot.
+        command::quiet(command::plain("systemctl").args(["disable", service]))?;
     }
     Ok(())
 }

@@ -8,7 +8,10 @@ use hickory_proto::{
     },
 };
 
-use super::entry::{Entry, Fault, Token};
+use super::{
+    DNAME, DS,
+    entry::{Entry, Fault, Token},
+};
 use crate::model::DnsName;
 
 /// Types whose data are character strings (RFC 1035 3.3.14; SPF, RFC 7208 3.1).
@@ -102,10 +105,11 @@ impl Head<'_, '_> {
         if self.word.strip_prefix("TYPE").is_some() {
             return Err((self.place, format!("data of {} are written as \\# (RFC 3597 5)", self.word)));
         }
-        if STRINGS.contains(&self.rtype) {
-            strings(&self.data)
-        } else {
-            known(&self.word, &self.data, origin)
+        match self.rtype {
+            DNAME => target(&self.data, origin),
+            DS => signer(&self.data),
+            rtype if STRINGS.contains(&rtype) => strings(&self.data),
+            _ => known(&self.word, &self.data, origin),
         }
         .map_err(|message| (self.place, message))
     }
@@ -116,10 +120,55 @@ fn generic(tokens: &[&Token<'_>]) -> Result<Box<[u8]>, String> {
     let [length, hex @ ..] = tokens else { return Err("\\# wants a length".to_owned()) };
     let length: u16 = length.text.parse().map_err(|_| format!("{:?} is not a length", length.text))?;
     let digits: String = hex.iter().map(|t| &*t.text).collect();
-    let octet = |i: usize| digits.get(i..i + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
-    let data: Option<Box<[u8]>> = (0..digits.len()).step_by(2).map(octet).collect();
-    data.filter(|d| d.len() == usize::from(length))
+    octets(&digits)
+        .filter(|data| data.len() == usize::from(length))
+        .map(Into::into)
         .ok_or_else(|| format!("{digits:?} is not {length} octets in hexadecimal"))
+}
+
+/// A DNAME (RFC 6672 2.1), which `hickory_proto` does not read.
+fn target(tokens: &[&Token<'_>], origin: &DnsName) -> Result<Box<[u8]>, String> {
+    match tokens {
+        [only] => name(&only.text, origin).map(|target| target.wire().into()),
+        _ => Err(format!("DNAME has 1 field(s), not {}", tokens.len())),
+    }
+}
+
+/// `tag algorithm digest-type hex...` (RFC 4034 5.3), which `hickory_proto` does not read. Algorithms are numbers or the
+/// mnemonics of RFC 4034 appendix A.1 and its successors.
+fn signer(tokens: &[&Token<'_>]) -> Result<Box<[u8]>, String> {
+    const ALGORITHMS: [(&str, u8); 9] = [
+        ("DSA", 3),
+        ("RSASHA1", 5),
+        ("DSA-NSEC3-SHA1", 6),
+        ("RSASHA256", 8),
+        ("RSASHA512", 10),
+        ("ECDSAP256SHA256", 13),
+        ("ECDSAP384SHA384", 14),
+        ("ED25519", 15),
+        ("ED448", 16),
+    ];
+    let [tag, algorithm, digest, hex @ ..] = tokens else {
+        return Err("DS has at least 4 fields".to_owned());
+    };
+    let named = ALGORITHMS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&algorithm.text));
+    let octet =
+        |text: &str| text.parse::<u8>().map_err(|_| format!("{text:?} is not a number from 0 to 255"));
+    let tag = tag.text.parse::<u16>().map_err(|_| format!("{:?} is not a key tag", tag.text))?;
+    let algorithm = named.map_or_else(|| octet(&algorithm.text), |(_, number)| Ok(*number))?;
+    let digits: String = hex.iter().map(|t| &*t.text).collect();
+    let digest_octets = octets(&digits).filter(|digest| !digest.is_empty());
+    let digest_octets = digest_octets.ok_or_else(|| format!("{digits:?} is not a digest in hexadecimal"))?;
+    let [high, low] = tag.to_be_bytes();
+    Ok([&[high, low, algorithm, octet(&digest.text)?], &digest_octets[..]].concat().into())
+}
+
+fn octets(digits: &str) -> Option<Vec<u8>> {
+    if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let octet = |i: usize| digits.get(i..i + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    (0..digits.len()).step_by(2).map(octet).collect()
 }
 
 /// Character strings: `hickory_proto` keeps text, and octets above 127 would become two.

@@ -72,9 +72,24 @@ fn every_problem_has_its_place() {
         ("a CH TXT x\n", "3:3: class CH is not served, only IN"),
         ("a..b A 192.0.2.1\n", "3:1: \"a..b\" has an empty label"),
         ("a.example.net. A 192.0.2.1\n", "3:1: a.example.net lies outside the zone example.com"),
-        ("*.a A 192.0.2.1\n", "3:1: *.a.example.com: wildcards are not served yet"),
-        ("a DNAME b\n", "3:1: a.example.com: DNAME is not served yet"),
-        ("a NS b\n", "3:1: a.example.com: delegations are not served yet"),
+        ("*.a NS b\n", "3:1: *.a.example.com: a wildcard delegates nothing (RFC 4592 4.2)"),
+        ("*.a DNAME b\n", "3:1: *.a.example.com: a wildcard has no DNAME (RFC 4592 4.4)"),
+        ("a DNAME b\na DNAME c\n", "3:1: a.example.com has more than one DNAME (RFC 6672 2.4)"),
+        ("a DNAME b\na NS c\n", "3:1: a.example.com has a DNAME and is delegated (RFC 6672 2.4)"),
+        ("a DNAME b\na CNAME c\n", "4:1: a.example.com has a CNAME and other data (RFC 1034 3.6.2)"),
+        (
+            "a DNAME b\nx.y.a A 192.0.2.1\n",
+            "4:1: x.y.a.example.com lies below the DNAME of a.example.com, which takes its place (RFC 6672 2.4)",
+        ),
+        (
+            "@ DNAME b.test.\nx A 192.0.2.1\n",
+            "4:1: x.example.com lies below the DNAME of example.com, which takes its place (RFC 6672 2.4)",
+        ),
+        ("a DS 1 13 2 00\n", "3:1: a.example.com has a DS and no NS: it is not delegated (RFC 4035 2.4)"),
+        (
+            "@ DS 1 13 2 00\n",
+            "3:1: example.com: the DS of an apex stands in the zone above it (RFC 4035 2.4)",
+        ),
         ("a SOA ns1 hm 1 2 3 4 5\n", "3:1: a.example.com: the SOA belongs to example.com"),
         ("@ SOA ns1 hm 1 2 3 4 5\n", "3:1: a second SOA"),
         ("a CNAME b\na A 192.0.2.1\n", "3:1: a.example.com has a CNAME and other data (RFC 1034 3.6.2)"),
@@ -128,11 +143,38 @@ fn files_may_include_others() {
 }
 
 #[test]
+fn what_a_delegation_takes_out_of_the_zone_is_told_and_left_out() {
+    let text = format!(
+        "{SOA}sub NS ns.sub\nsub NS lost.sub\nsub DS 1 13 2 00\nsub TXT x\nns.sub A 192.0.2.1\nns.sub TXT y\n\
+         deep.sub NS ns.deep.sub\nns.deep.sub A 192.0.2.2\n"
+    );
+    let contents = load(&text).unwrap();
+    let types = |owner| sets(&contents, owner).iter().map(|set| set.rtype).collect::<Vec<_>>();
+    assert_eq!(types("sub.example.com"), [2, 43]);
+    assert_eq!((types("ns.sub.example.com"), types("deep.sub.example.com")), (vec![1], vec![]));
+    assert_eq!(types("ns.deep.sub.example.com"), [1], "an address may be glue");
+    let warnings: Vec<String> = contents.warnings.iter().map(ToString::to_string).collect();
+    let unused = "of type 16 are not in the zone, and are not used";
+    assert_eq!(
+        warnings,
+        [
+            "example.zone:3:1: sub.example.com is delegated to lost.sub.example.com, which lies in it and has no address here".to_owned(),
+            format!("example.zone:6:1: sub.example.com is delegated: its records {unused}"),
+            format!("example.zone:8:1: ns.sub.example.com is delegated with sub.example.com: its records {unused}"),
+            "example.zone:9:1: deep.sub.example.com is delegated with sub.example.com: its records of type 2 are not in the \
+             zone, and are not used".to_owned(),
+        ]
+    );
+}
+
+#[test]
 fn a_child_zone_of_ours_keeps_its_own_records() {
     let child = name("sub.example.com");
     let text = format!("{SOA}sub NS ns.sub\nns.sub A 192.0.2.1\n");
     let load = |text: &str| parse(text.as_bytes(), Path::new("z"), &name("example.com"), &[&child]);
     assert!(load(&text).unwrap().names.is_empty());
+    let signed = load(&format!("{text}sub DS 1 13 2 00\n")).unwrap();
+    assert_eq!(sets(&signed, "sub.example.com")[0].rtype, 43, "the DS is the zone's above");
     assert!(load(&format!("{text}x.sub TXT y\n")).is_err());
 }
 
