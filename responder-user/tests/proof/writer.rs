@@ -80,6 +80,8 @@ impl Stage {
             class4_split: 1,
             scope4: 1,
             scope4_split: 1,
+            rules: 1,
+            sessions: 1,
         };
         let pins = Pins::open(&settings.xdp.pin_path).unwrap_or_else(|error| panic!("{error}"));
         let program =
@@ -132,9 +134,11 @@ fn answer(owner: u32, generation: u64) -> AnswerSet {
         rotate: 8,
         total: 8,
         give: 8,
-        reserved: [0; 13],
+        reserved: [0; 5],
+        hold: 0,
         addresses,
         ring: [tie(owner, generation, 99) as u8; 1024],
+        choices: [0; 64],
         tail: [0; 32],
     }
 }
