@@ -4,10 +4,12 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    net::{IpAddr, Ipv6Addr},
     time::Duration,
 };
 
 use bytemuck::Zeroable;
+use ipnet::IpNet;
 use responder_common::session::{Choice, Key, MAX_CHOICES, Rule, Session as Kept};
 
 use crate::{
@@ -193,5 +195,107 @@ impl Holds {
             session.choice.link != 0 && session.choice.link != *primary && now < *until
         });
         now < session.until || held
+    }
+}
+
+/// Names for the numbers of sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Words {
+    scopes: HashMap<u64, Kind>,
+    services: HashMap<u64, String>,
+    links: HashMap<u64, String>,
+}
+
+/// What is to be known of a scope.
+#[derive(Clone, Debug)]
+struct Kind {
+    scope: Scope,
+    primary: u64,
+    mask: u8,
+    mask6: u8,
+}
+
+/// A session in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Which sessions are the same.
+    pub scope: Scope,
+    /// Whose it is.
+    pub client: IpNet,
+    /// The virtual server that gave the service, where that matters.
+    pub link: Option<String>,
+    /// The service.
+    pub service: String,
+    /// The client is at a backup.
+    pub is_backup: bool,
+}
+
+impl Words {
+    /// Of a configuration.
+    pub fn of(model: &Model, keeping: &[Option<Keeping>]) -> Self {
+        let scope = |keeping: &Keeping| {
+            let Rule { primary, mask, mask6, .. } = *keeping.rule;
+            (keeping.rule.scope, Kind { scope: keeping.scope.clone(), primary, mask, mask6 })
+        };
+        let numbered = |name: &String| (number(name), name.clone());
+        Self {
+            scopes: keeping.iter().flatten().map(scope).collect(),
+            services: model.services.iter().map(|service| numbered(&service.name)).collect(),
+            links: model.vservers.iter().map(|vserver| numbered(&vserver.name)).collect(),
+        }
+    }
+
+    /// A session in words. None: the configuration has no such session any more.
+    pub fn name(&self, key: &Key, session: &Kept) -> Option<Named> {
+        let kind = self.scopes.get(&key.scope)?;
+        let link = self.links.get(&session.choice.link);
+        Some(Named {
+            scope: kind.scope.clone(),
+            client: kind.client(key),
+            link: link.cloned(),
+            service: self.services.get(&session.choice.service)?.clone(),
+            is_backup: link.is_some() && session.choice.link != kind.primary,
+        })
+    }
+
+    /// The clients that a key stands for.
+    pub fn client(&self, key: &Key) -> IpNet {
+        self.scopes.get(&key.scope).map_or_else(|| address(key).into(), |kind| kind.client(key))
+    }
+
+    /// The numbers of the scopes of a virtual server.
+    pub fn scopes_of(&self, vserver: &str) -> Vec<u64> {
+        let primary = number(vserver);
+        self.scopes.iter().filter(|(_, kind)| kind.primary == primary).map(|(scope, _)| *scope).collect()
+    }
+}
+
+impl Named {
+    /// The key and the choice that have these names, in every world.
+    pub fn numbers(&self) -> (Key, Choice) {
+        let client = match self.client.network() {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        let key = Key { scope: self.scope.number(), client: bytemuck::cast(client.octets()) };
+        let link = self.link.as_deref().map_or(0, number);
+        (key, Choice { service: number(&self.service), link })
+    }
+}
+
+fn address(key: &Key) -> IpAddr {
+    let octets: [u8; 16] = bytemuck::cast(key.client);
+    IpAddr::from(Ipv6Addr::from(octets)).to_canonical()
+}
+
+impl Kind {
+    /// Whose session it is. With ECS it may be a longer prefix than the mask says; its bits tell.
+    fn client(&self, key: &Key) -> IpNet {
+        let address = address(key);
+        let bits = match address {
+            IpAddr::V4(a) => self.mask.max(32 - a.to_bits().trailing_zeros().min(32) as u8),
+            IpAddr::V6(a) => self.mask6.max(128 - a.to_bits().trailing_zeros().min(128) as u8),
+        };
+        IpNet::new(address, bits).unwrap_or_else(|_| address.into())
     }
 }

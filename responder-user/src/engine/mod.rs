@@ -211,6 +211,7 @@ pub struct Engine {
     secrets_read: Instant,
     /// When sessions were last looked through.
     swept: Instant,
+    clearing: session::Clearing,
     is_ready: bool,
     is_attached: bool,
     journal: Journal,
@@ -288,7 +289,7 @@ impl Engine {
         }
         if self.swept.elapsed() >= SWEEP_EVERY {
             self.swept = Instant::now();
-            self.sweep_sessions();
+            self.look_through_sessions();
         }
         if let Some(program) = self.writer.program_mut() {
             program.flush_log();
@@ -309,8 +310,12 @@ impl Engine {
     /// Stops workers and checks first: what the kernel answers is answered to the end.
     fn finish(self) -> Result<(), EngineError> {
         let on_exit = self.plan.compiled.model.settings.xdp.on_exit;
+        let look = self.last_look();
         drop(self.scheduler);
         self.workers.stop();
+        if let Some(look) = look {
+            self.journal.sessions(&look());
+        }
         self.writer.close(on_exit)?;
         tracing::info!(?on_exit, "stopped");
         Ok(())

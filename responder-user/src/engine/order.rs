@@ -14,7 +14,7 @@ use super::{
 use crate::{
     control::{
         Command, EventKind, Refusal, Request,
-        command::{ForceKind, ForceState, SwitchKind},
+        command::{ForceKind, ForceState, SessionAction, SwitchKind},
         target::{self, Target},
         told,
     },
@@ -41,6 +41,7 @@ impl Engine {
                 | Command::Force { .. }
                 | Command::Load { .. }
                 | Command::Report { .. }
+                | Command::Session { action: SessionAction::Clear, .. }
         ) {
             return Some(request);
         }
@@ -112,6 +113,7 @@ impl Engine {
             };
             answers.push((request.reply, answer));
         }
+        self.clearing.end();
         // Before anybody is told: what was found out meanwhile may not stand behind the order in the journal.
         for (key, _) in std::mem::take(&mut self.given_keys).into_iter().filter(|(_, is_stale)| *is_stale) {
             if let Some(record) = self.current(&key) {
@@ -202,6 +204,7 @@ impl Engine {
                 let report = told::report(self.snapshot.service(id).report, states)?;
                 Ok(vec![Record::report(&model.service(id).name, report, Stamp::now())])
             }
+            Command::Session { .. } => self.session_records(command),
             _ => Ok(Vec::new()),
         }
     }

@@ -189,6 +189,10 @@ impl Engine {
         let set = Arc::new(Epochs::new(count));
         let epochs: AllEpochs = Arc::new(Mutex::new(vec![set.clone()]));
         let (mut writer, start) = Writer::open(&settings, &plan.compiled, workers_done(&epochs))?;
+        // What another world had came over already; a table that was taken over has them all.
+        if start == Start::Fresh {
+            super::session::restore(&plan.compiled, &opened.state, &writer.world().sessions());
+        }
         let responses = Responses::new(&settings.limits, writer.world().buckets());
         let served = Served { world: writer.reader(count), names: plan.worker_names(), responses };
         let served = Arc::new(ArcSwap::from_pointee(served));
@@ -248,6 +252,7 @@ impl Engine {
             started,
             secrets_read: started,
             swept: started,
+            clearing: super::session::Clearing::default(),
             is_ready: false,
             is_attached: false,
             journal: opened.journal,

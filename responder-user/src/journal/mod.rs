@@ -38,7 +38,7 @@ pub use replay::Findings;
 pub use stamp::Stamp;
 pub use state::State;
 pub use store::Store;
-pub use writer::{Journal, Opened, Status, Told};
+pub use writer::{Desk, Journal, Opened, Status, Told};
 
 /// Name of the file in the state folder.
 pub const NAME: &str = "journal";

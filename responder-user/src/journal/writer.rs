@@ -144,7 +144,12 @@ impl Journal {
 
     /// Takes all sessions that there are: those that it knew and that are not among them are gone. Never waits.
     pub fn sessions(&self, sessions: &[Session]) {
-        self.leave(|inbox| inbox.sessions = Some(sessions.to_vec()));
+        self.desk().put(sessions.to_vec());
+    }
+
+    /// Where another thread leaves sessions.
+    pub fn desk(&self) -> Desk {
+        Desk(self.shared.clone())
     }
 
     /// Takes an order; [`Told::Done`] says with the ticket what became of it.
@@ -160,6 +165,18 @@ impl Journal {
     fn leave(&self, put: impl FnOnce(&mut Inbox)) {
         put(&mut lock(&self.shared.inbox));
         self.shared.more.notify_one();
+    }
+}
+
+/// Takes sessions for the journal, in any thread.
+#[derive(Clone, Debug)]
+pub struct Desk(Arc<Shared>);
+
+impl Desk {
+    /// As [`Journal::sessions`].
+    pub fn put(&self, sessions: Vec<Session>) {
+        lock(&self.0.inbox).sessions = Some(sessions);
+        self.0.more.notify_one();
     }
 }
 

@@ -194,7 +194,19 @@ fn run(mode: &str) {
         daemon = Daemon::start(&bed, &config);
         assert_eq!(clients.given("www.example.com"), www, "after a restart with other numbers");
     }
+    if !native {
+        daemon.stop();
+        daemon = Daemon::start(&bed, &config);
+        assert_eq!(clients.given("www.example.com"), www, "after a restart, from the journal");
+        assert_eq!(aliases(&clients), alias, "likewise");
+    }
     end(&daemon, &clients);
+    daemon.ctl_ok(&["session", "clear"]);
+    let list = |daemon: &Daemon| daemon.ctl_json(&["session", "list"]);
+    assert_eq!(list(&daemon), serde_json::json!([]));
+    daemon.kill();
+    daemon = Daemon::start(&bed, &config);
+    assert_eq!(list(&daemon), serde_json::json!([]), "what was ended stays ended");
     daemon.stop();
 }
 
