@@ -4,6 +4,7 @@
 pub mod random;
 pub mod sessions;
 pub mod stage;
+pub mod vectors;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
