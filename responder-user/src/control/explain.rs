@@ -10,7 +10,7 @@ mod wire;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use responder_common::counters::Counter;
+use responder_common::{class, client::Client, counters::Counter};
 use serde_json::{Value, json};
 
 use super::{
@@ -50,6 +50,8 @@ struct Asked<'a> {
     name: DnsName,
     rtype: u16,
     client: IpAddr,
+    /// The client subnet that stands for the client where places are looked at.
+    subnet: Option<IpNet>,
     class: u16,
     query: Vec<u8>,
     reply: Option<Vec<u8>>,
@@ -94,10 +96,11 @@ pub fn explain(view: &View<'_>, question: &Question, lanes: Lanes<'_>) -> Result
     let ecs = question.ecs.as_deref().map(subnet).transpose()?;
     let client = question.client.unwrap_or_else(|| view.classes.client(view.model, 0).address);
     let query = wire::query(&name, rtype, ecs);
-    let asked = Asked {
+    let mut asked = Asked {
         view,
         rtype,
         client,
+        subnet: None,
         class: view.classes.class_of(client),
         reply: lanes.reply.and_then(|reply| reply(&query, client)),
         verdict: lanes.verdict.and_then(|verdict| verdict(&query, client)),
@@ -105,7 +108,12 @@ pub fn explain(view: &View<'_>, question: &Question, lanes: Lanes<'_>) -> Result
         query,
     };
     let mut found = Found::default();
-    asked.note_client(question, ecs, &mut found);
+    let weighed = ecs.map(|net| (net, asked.weigh(net)));
+    if let Some((net, Ok(()))) = weighed {
+        asked.subnet = Some(net);
+        asked.class = view.classes.class_of(net.addr());
+    }
+    asked.note_client(question, weighed, &mut found);
     match asked.binding() {
         Some(domain) => asked.bound(domain, &mut found),
         None => asked.not_bound(&mut found),
@@ -123,17 +131,70 @@ fn subnet(text: &str) -> Result<IpNet, Refusal> {
 }
 
 impl Asked<'_> {
-    fn note_client(&self, question: &Question, ecs: Option<IpNet>, found: &mut Found) {
-        let place = self.view.model.locations.find(self.client);
-        let place = place.map_or_else(|| "not located".to_owned(), |r| format!("located at {}", r.location));
+    fn note_client(
+        &self,
+        question: &Question,
+        ecs: Option<(IpNet, Result<(), &'static str>)>,
+        found: &mut Found,
+    ) {
+        let place = |address: IpAddr| {
+            let place = self.view.model.locations.find(address);
+            place.map_or_else(|| "not located".to_owned(), |r| format!("located at {}", r.location))
+        };
+        let at = place(self.client);
         let who = match question.client {
-            Some(client) => format!("client {client} is {place}"),
-            None => format!("no --client: taken for one that no policy and no location names, {place}"),
+            Some(client) => format!("client {client} is {at}"),
+            None => format!("no --client: taken for one that no policy and no location names, {at}"),
         };
         found.step("class", format!("client class {}", self.class), who);
-        if let Some(ecs) = ecs {
-            found.step("ecs", format!("{ecs} is ignored"), "no virtual server uses the client subnet");
+        match ecs {
+            Some((net, Ok(()))) => found.step("ecs", format!("{net} counts"), place(net.addr())),
+            Some((net, Err(why))) => found.step("ecs", format!("{net} is ignored"), why),
+            None => {}
         }
+    }
+
+    /// Whether a client subnet counts, and if not, why (spec/netscaler.md 1.7).
+    fn weigh(&self, net: IpNet) -> Result<(), &'static str> {
+        let model = self.view.model;
+        let domain = self.binding().ok_or("no virtual server has the name")?;
+        let vserver = model.vserver(domain.vserver);
+        let rtype = self.decided_type(domain).filter(|rtype| rtype.is_address());
+        if !vserver.ecs {
+            return Err("no virtual server uses the client subnet");
+        }
+        let rtype = rtype.ok_or("only addresses depend on it")?;
+        if net.prefix_len() == 0 {
+            return Err("it names nobody");
+        }
+        let address = match net.addr() {
+            IpAddr::V4(address) => Client::V4(address.to_bits()),
+            IpAddr::V6(address) => Client::V6(address.octets()),
+        };
+        if vserver.ecs_validation && class::set_aside(&address).is_some() {
+            return Err("ecs_validation sets it aside: it is not of the Internet");
+        }
+        let source = decide::Client::locate(model, self.client);
+        if self.decision(domain, rtype, &source).policy.is_some() {
+            return Err("a policy decides for the source");
+        }
+        let there = decide::Client { place: model.locations.find(net.addr()), ..source };
+        if self.decision(domain, rtype, &there).policy.is_some() {
+            return Err("policies decide for its place, and they look at the source");
+        }
+        Ok(())
+    }
+
+    fn decision(&self, domain: &Domain, rtype: RecordType, client: &decide::Client<'_>) -> decide::Decision {
+        let model = self.view.model;
+        let owner = decide::Owner {
+            vserver: domain.vserver,
+            backup_ip: std::sync::Arc::clone(&domain.backup_ip),
+            names: decide::policy::name_bits(&model.name_tests, &domain.name).into(),
+            domain: None,
+        };
+        let asked = decide::Question { owner: &owner, rtype, client, session: None };
+        decide::answer(model, self.view.snapshot, &asked)
     }
 
     /// The binding that answers: the one whose virtual server has the type, else any.
@@ -187,14 +248,9 @@ impl Asked<'_> {
     }
 
     fn decided(&self, domain: &Domain, rtype: RecordType, found: &mut Found) {
-        let (view, model) = (self.view, self.view.model);
-        let owner = decide::Owner {
-            vserver: domain.vserver,
-            backup_ip: std::sync::Arc::clone(&domain.backup_ip),
-            names: decide::policy::name_bits(&model.name_tests, &domain.name).into(),
-            domain: None,
-        };
-        let decision = decide::decide(model, view.snapshot, &owner, rtype, self.client);
+        let model = self.view.model;
+        let place = model.locations.find(self.subnet.map_or(self.client, |net| net.addr()));
+        let decision = self.decision(domain, rtype, &decide::Client { address: self.client, place });
         for step in &decision.steps {
             found.step(step.step, step.outcome.clone(), self.detailed(step));
         }

@@ -319,7 +319,8 @@ impl Stand {
             let mut buffer = [0; 4096];
             socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
             while let Ok(len) = socket.recv(&mut buffer) {
-                if read(&query, &buffer[..len]).tc { cut += 1 } else { whole += 1 }
+                let is_cut = read(&query, &buffer[..len]).tc;
+                *if is_cut { &mut cut } else { &mut whole } += 1;
                 if (whole + cut) % 10 == 0 {
                     break;
                 }
