@@ -192,12 +192,50 @@ pub fn ecs_flags(model: &Model, owner: &Owner) -> u8 {
     let links = chain::links(model, owner.vserver);
     let has_proximity = links.into_iter().any(|v| proximity::is_used_by(model.vserver(v)));
     let validation = if vserver.ecs_validation { layout::NAME_ECS_VALIDATION } else { 0 };
-    let decider = match (has_policies(model), has_proximity) {
+    let decider = match (is_concerned(model, owner), has_proximity) {
         (true, true) => layout::NAME_ECS_AND_SOURCE,
         (_, false) => layout::NAME_SOURCE_ALONE,
         (false, true) => 0,
     };
     layout::NAME_ECS | validation | decider
+}
+
+/// False if no policy can fire for the names of an owner, whoever asks: then ECS alone decides. Policies of other names
+/// and virtual servers are no concern of theirs.
+fn is_concerned(model: &Model, owner: &Owner) -> bool {
+    model.policies.iter().any(|policy| {
+        let is_bound = match policy.bind {
+            BindPoint::Vserver(id) | BindPoint::VserverResponse(id) => id == owner.vserver,
+            _ => true,
+        };
+        let has_effect = model.actions[policy.action.index()].kind.has_effect();
+        is_bound && has_effect && possible(&policy.rule, &owner.names).0
+    })
+}
+
+/// Whether a rule can be true, and whether it can be false, for names that pass these tests.
+fn possible(rule: &Rule, names: &[u64]) -> (bool, bool) {
+    match rule {
+        Rule::Constant(value) => (*value, !*value),
+        Rule::Name { id, .. } => {
+            let bits = names.get(*id as usize / 64).copied().unwrap_or(0);
+            let passes = bits >> (id % 64) & 1 == 1;
+            (passes, !passes)
+        }
+        Rule::Not(inner) => {
+            let (yes, no) = possible(inner, names);
+            (no, yes)
+        }
+        Rule::And(a, b) => {
+            let (a, b) = (possible(a, names), possible(b, names));
+            (a.0 && b.0, a.1 || b.1)
+        }
+        Rule::Or(a, b) => {
+            let (a, b) = (possible(a, names), possible(b, names));
+            (a.0 || b.0, a.1 && b.1)
+        }
+        _ => (true, true),
+    }
 }
 
 fn has_policies(model: &Model) -> bool {

@@ -32,10 +32,12 @@ pub const TEST_TOOLS: [Package; 9] = [
     Package { name: "e2fsprogs", program: "mkfs.ext4", why: "disks of the tests that hang" },
     Package { name: "ethtool", program: "ethtool", why: "switches offloads of the test interfaces" },
     Package { name: NGINX, program: "nginx", why: "real HTTP endpoints for health checks" },
+    Package { name: GDNSD, program: "gdnsd", why: "another GSLB name server, asked the same questions" },
 ];
 
-/// The one package here that brings a service.
+/// The packages here that bring a service of the same name as their program.
 const NGINX: &str = "nginx-light";
+const GDNSD: &str = "gdnsd";
 
 /// Asked by Debian's packages before they start a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
@@ -53,9 +55,11 @@ pub fn install(packages: &[Package]) -> Result {
     }
     let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
     install_named(&names)?;
-    if names.contains(&NGINX) && Path::new("/run/systemd/system").exists() {
-        // The tests start an nginx of their own; the machine shall not begin to serve HTTP at the next boot.
-        command::quiet(command::plain("systemctl").args(["disable", "nginx"]))?;
+    for package in missing.iter().filter(|package| [NGINX, GDNSD].contains(&package.name)) {
+        if Path::new("/run/systemd/system").exists() {
+            // The tests start one of their own; the machine shall not begin to serve at the next boot.
+            command::quiet(command::plain("systemctl").args(["disable", package.program]))?;
+        }
     }
     Ok(())
 }

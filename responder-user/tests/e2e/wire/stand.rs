@@ -59,6 +59,7 @@ pub struct Stand {
     pub bed: Bed,
     daemon: Option<Daemon>,
     sockets: HashMap<IpAddr, UdpSocket>,
+    others: HashMap<(IpAddr, String), UdpSocket>,
     /// What was told since the last reset, as the orders that take it back.
     undo: Vec<String>,
 }
@@ -110,7 +111,7 @@ impl Stand {
         bed.ip("-6 route add default via 2001:db8:53::2 dev gslb0");
         bed.client_ip("route add default via 10.53.0.1 dev cli0");
         bed.client_ip("-6 route add default via 2001:db8:53::1 dev cli0");
-        Self { mode, bed, daemon: None, sockets: HashMap::new(), undo: Vec::new() }
+        Self { mode, bed, daemon: None, sockets: HashMap::new(), others: HashMap::new(), undo: Vec::new() }
     }
 
     /// Where a configuration is written: with what it does not say itself.
@@ -280,6 +281,20 @@ impl Stand {
         let socket = self.socket(question.client);
         socket.set_read_timeout(Some(patience)).unwrap();
         dns::exchange(socket, &query).map(|reply| read(&query, &reply))
+    }
+
+    /// One query to another server in the responder's namespace.
+    pub fn ask_other(&mut self, server: &str, question: &Question<'_>) -> Reply {
+        // Makes sure of the client's address.
+        self.socket(question.client);
+        let (bed, key) = (&self.bed, (question.client, server.to_owned()));
+        let socket = self.others.entry(key).or_insert_with(|| {
+            let source = std::net::SocketAddr::from((question.client, 0)).to_string();
+            dns::socket_from(bed, &source, server)
+        });
+        let query = query(question);
+        let reply = dns::exchange(socket, &query).unwrap_or_else(|| panic!("{server} is silent"));
+        read(&query, &reply)
     }
 
     /// Asks until `enough` of the replies, at most `most` times.
