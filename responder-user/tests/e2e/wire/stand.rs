@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! server: 192.0.2.53, 2001:db8::53 (listen); everything else lies behind the clients' end
-//! client: an address on cli0 for every client that asks
+//! client: an address, or a local route, for every client that asks
 //! ```
 
 use std::{
@@ -111,6 +111,17 @@ impl Stand {
         bed.ip("-6 route add default via 2001:db8:53::2 dev gslb0");
         bed.client_ip("route add default via 10.53.0.1 dev cli0");
         bed.client_ip("-6 route add default via 2001:db8:53::1 dev cli0");
+        let any_source = || std::fs::write("/proc/sys/net/ipv6/ip_nonlocal_bind", "1");
+        bed.in_client(any_source).expect("a setting of the client's namespace");
+        // Link-local addresses are tentative for a while, and nobody answers them until then.
+        let mac = |links: String| {
+            let (_, rest) = links.split_once("link/ether ").expect("a MAC address");
+            rest.split(' ').next().expect("a word").to_owned()
+        };
+        let server = mac(bed.ip("-o link show dev gslb0"));
+        let client = mac(bed.client_ip("-o link show dev cli0"));
+        bed.ip(&format!("-6 neigh replace 2001:db8:53::2 lladdr {client} dev gslb0 nud permanent"));
+        bed.client_ip(&format!("-6 neigh replace 2001:db8:53::1 lladdr {server} dev cli0 nud permanent"));
         Self { mode, bed, daemon: None, sockets: HashMap::new(), others: HashMap::new(), undo: Vec::new() }
     }
 
@@ -264,8 +275,11 @@ impl Stand {
         self.sockets.entry(client).or_insert_with(|| {
             let is_there = ["10.53.0.2", "10.53.0.3", "2001:db8:53::2"].contains(&&*client.to_string());
             if !is_there {
-                let no_detection = if client.is_ipv6() { "nodad" } else { "" };
-                bed.client_ip(&format!("address replace {client} dev cli0 {no_detection}"));
+                // An IPv6 address gets its route some time after it was added; a route is there at once.
+                bed.client_ip(&match client {
+                    IpAddr::V4(_) => format!("address replace {client} dev cli0"),
+                    IpAddr::V6(_) => format!("-6 route replace local {client} dev lo table local"),
+                });
             }
             let (source, server) = match client {
                 IpAddr::V4(a) => (format!("{a}:0"), SERVER4),
@@ -297,15 +311,27 @@ impl Stand {
         read(&query, &reply)
     }
 
-    /// Asks until `enough` of the replies, at most `most` times.
+    /// Asks until `enough` of the replies, at most `most` times. Every query must be answered.
     pub fn ask(&mut self, question: &Question<'_>, most: u64, enough: impl Fn(&[Reply]) -> bool) -> Seen {
+        let seen = self.ask_until_silence(question, most, enough);
+        let (client, answered) = (question.client, seen.replies.len() as u64);
+        assert!(seen.asked == answered, "no reply for {} to {client}\n{}", question.name, seen.risen);
+        seen
+    }
+
+    /// Likewise; ends with the first query that is not answered.
+    pub fn ask_until_silence(
+        &mut self,
+        question: &Question<'_>,
+        most: u64,
+        enough: impl Fn(&[Reply]) -> bool,
+    ) -> Seen {
         let before = self.stats();
         let mut seen = Seen::default();
         while seen.asked < most && !enough(&seen.replies) {
             seen.asked += 1;
-            let reply = self.exchange(question, Duration::from_secs(2));
-            let what = (question.name, question.rtype, question.client);
-            seen.replies.push(reply.unwrap_or_else(|| panic!("no reply for {what:?}")));
+            let Some(reply) = self.exchange(question, Duration::from_secs(2)) else { break };
+            seen.replies.push(reply);
         }
         self.count(&before, seen)
     }
