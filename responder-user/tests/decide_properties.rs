@@ -21,7 +21,7 @@ use responder_user::{
         policy::BindPoint, vserver::SpilloverAction,
     },
 };
-use support::random::{Question, case, cases, config, rich_case, two_orders};
+use support::random::{Question, case, cases, decisions, rich_case, two_orders};
 
 /// Addresses of a service that may be given.
 fn given(model: &Model, snapshot: &Snapshot, id: ServiceId, rtype: RecordType) -> Vec<IpAddr> {
@@ -351,7 +351,7 @@ fn given_by(blocks: &[String], told: &Model, snapshot: &Snapshot, question: &Que
 
 /// Reading a configuration takes longer than deciding.
 fn fewer() -> ProptestConfig {
-    cases(config().cases.div_ceil(10))
+    cases(decisions().cases.div_ceil(10).max(128))
 }
 
 /// So many of the configurations of the next property are not refused.
@@ -378,7 +378,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(decisions())]
 
     #[test]
     fn decisions_are_right((model, snapshot, question) in case(true)) {

@@ -20,14 +20,22 @@ use responder_user::{
     },
 };
 
-/// Cases of a property: some in the ordinary run, with `RESPONDER_FULL` a hundred thousand, and a million in a release
-/// build.
+/// 256 cases, or what `RESPONDER_FULL` asks for.
 pub fn config() -> ProptestConfig {
-    cases(match std::env::var_os("RESPONDER_FULL").is_some() {
+    cases(if is_full() { 100_000 } else { 256 })
+}
+
+/// Likewise for decisions: a million of each property in a release build.
+pub fn decisions() -> ProptestConfig {
+    cases(match is_full() {
         false => 256,
-        true if cfg!(debug_assertions) => 100_000,
+        true if cfg!(debug_assertions) => 20_000,
         true => 1_000_000,
     })
+}
+
+fn is_full() -> bool {
+    std::env::var_os("RESPONDER_FULL").is_some_and(|value| value != "0")
 }
 
 /// So many cases.

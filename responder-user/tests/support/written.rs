@@ -225,9 +225,8 @@ fn policy(model: &Model, index: usize) -> String {
     };
     let goto = match policy.goto {
         Goto::End => "\"END\"".to_owned(),
-        Goto::Next => "\"NEXT\"".to_owned(),
+        Goto::Next | Goto::Priority(0) => "\"NEXT\"".to_owned(),
         Goto::UseInvocationResult => "\"USE_INVOCATION_RESULT\"".to_owned(),
-        Goto::Priority(0) => "\"NEXT\"".to_owned(),
         Goto::Priority(priority) => priority.to_string(),
     };
     let is_bound = |id: &LabelId| model.policies.iter().any(|other| other.bind == BindPoint::Label(*id));

@@ -127,8 +127,8 @@ impl Twin {
         let name = format!("weighted{i}");
         let bound = all.iter().map(|(a, weight)| format!("{{ name = \"{a}\", weight = {weight} }}"));
         self.vserver(&name, &bound.collect::<Vec<_>>(), "");
-        let theirs: String =
-            all.iter().enumerate().map(|(i, (a, weight))| format!("a{i} => [ {a}, {weight} ]\n")).collect();
+        let theirs = all.iter().enumerate().map(|(i, (a, weight))| format!("a{i} => [ {a}, {weight} ]\n"));
+        let theirs = theirs.collect::<Vec<_>>().concat();
         self.plugin("weighted", &format!("{name} => {{ {theirs} }}\n"));
         self.name("weighted", &name, &["10.0.0.1"]);
     }
@@ -147,7 +147,7 @@ impl Twin {
         let count = 2 + random.next(3);
         let mut map = String::new();
         for dc in 0..count {
-            let all: Vec<String> = (0..1 + random.next(2)).map(|_| self.service("")).collect();
+            let all: Vec<String> = (0..=random.next(2)).map(|_| self.service("")).collect();
             let link = |dc: usize| if dc == 0 { name.clone() } else { format!("{name}-{dc}") };
             let backup =
                 if dc + 1 < count { format!("backup = \"{}\"\n", link(dc + 1)) } else { String::new() };
@@ -166,13 +166,15 @@ impl Twin {
     fn geoip(&mut self, name: &str, dcs: &[(String, String)], nets: &[(String, Vec<usize>)]) {
         let order = |list: &[usize]| list.iter().map(|i| dcs[*i].0.clone()).collect::<Vec<_>>().join(", ");
         let all: Vec<usize> = (0..dcs.len()).collect();
-        let rows: String = nets.iter().map(|(net, list)| format!("{net} => [ {} ]\n", order(list))).collect();
+        let rows = nets.iter().map(|(net, list)| format!("{net} => [ {} ]\n", order(list)));
+        let rows = rows.collect::<Vec<_>>().concat();
         let _ = writeln!(
             self.maps,
             "{name}-map => {{ datacenters => [ {} ], nets => {{ {rows} }} }}",
             order(&all)
         );
-        let map: String = dcs.iter().map(|(dc, address)| format!("{dc} => {address}\n")).collect();
+        let map = dcs.iter().map(|(dc, address)| format!("{dc} => {address}\n"));
+        let map = map.collect::<Vec<_>>().concat();
         self.plugin("geoip", &format!("{name} => {{ map => {name}-map, dcmap => {{ {map} }} }}\n"));
     }
 
@@ -324,11 +326,8 @@ impl Other {
     /// counts for queries a while after `states` says it. A name of its own turns over each time and shows it.
     fn tell(&mut self, stand: &mut Stand, twin: &Twin, down: &BTreeSet<String>) {
         self.canary = !self.canary;
-        let rows: String = twin
-            .addresses
-            .iter()
-            .map(|a| format!("{a}/up => {}\n", if down.contains(a) { "DOWN" } else { "UP" }))
-            .collect();
+        let row = |a: &String| format!("{a}/up => {}\n", if down.contains(a) { "DOWN" } else { "UP" });
+        let rows = twin.addresses.iter().map(row).collect::<Vec<_>>().concat();
         let canary = if self.canary { "DOWN" } else { "UP" };
         let draft = format!("{}/draft", self.folder);
         fs::write(&draft, format!("{rows}{CANARY}/up => {canary}\n")).unwrap();
