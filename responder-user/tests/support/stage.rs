@@ -3,7 +3,10 @@
 
 use std::{collections::HashMap, net::IpAddr, path::Path, time::Duration};
 
-use super::vectors::Question;
+use super::{
+    sessions::{self, Sessions},
+    vectors::Question,
+};
 use responder_user::{
     config,
     control::{
@@ -18,7 +21,6 @@ use responder_user::{
     model::{DnsName, Model, RecordType, VserverId},
 };
 
-use super::sessions::{self, Sessions};
 /// Blocks that a client subnet with `ecs_validation` must not be in; those that vectors use.
 fn is_set_aside(address: IpAddr) -> bool {
     match address {

@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use responder_user::control::{
     Command,
     client::ClientError,
-    command::{self, ForceKind, ForceState, SwitchKind},
+    command::{self, ForceKind, ForceState, SessionAction, SwitchKind},
 };
 use serde_json::Value;
 
@@ -236,8 +236,12 @@ impl Stand {
         Ok(())
     }
 
-    /// Takes back everything that was told.
+    /// Takes back everything that was told, and forgets whom clients were given.
     pub fn reset(&mut self) {
+        if self.daemon.is_some() {
+            self.call(&Command::Session { action: SessionAction::Clear, vserver: None, client: None })
+                .expect("no sessions");
+        }
         let orders = std::mem::take(&mut self.undo);
         // Virtual servers last: enabling one ends its latch.
         let (last, first): (Vec<_>, Vec<_>) = orders.iter().partition(|o| o.starts_with("enable vserver"));

@@ -9,14 +9,17 @@ use std::collections::BTreeSet;
 
 use responder_user::{
     config,
-    decide::{Owners, session},
+    decide::Owners,
     model::{DnsName, Model, Service},
 };
 
 use super::stand::{LISTEN, Mode, Reply, Seen, Stand};
 use crate::{
     is_full, say,
-    support::vectors::{self, Group, Question, Vector},
+    support::{
+        sessions,
+        vectors::{self, Group, Question, Vector},
+    },
 };
 
 /// Queries of one vector at least: none of the replies may differ from what is wanted.
@@ -79,7 +82,7 @@ impl Case<'_> {
         let bound = self.model.domains.iter().position(|domain| domain.name == name);
         let owner = owners.owner(owners.of_domain(bound.expect("a domain")));
         let vserver = self.model.vserver(owner.vserver);
-        session::key(owner.vserver, vserver, self.question.client).is_some()
+        sessions::key(owner.vserver, vserver, self.question.client).is_some()
     }
 
     fn run(&mut self) -> Result<(), String> {
@@ -175,7 +178,12 @@ impl Case<'_> {
             .iter()
             .map(|w| w.parse().expect("a weight"))
             .collect();
-        let most = if weights.is_empty() { MOST } else { 4 * weights.iter().sum::<u64>() };
+        let most = match weights.iter().sum::<u64>() {
+            // The first answer makes a session, and the next is another question.
+            _ if sticky => 1,
+            0 => MOST,
+            sum => 4 * sum,
+        };
         let model = self.model;
         let seen = self.stand.ask(&self.question, most, |replies| {
             let data: BTreeSet<String> = replies.iter().filter_map(|r| r.data.first().cloned()).collect();
