@@ -18,7 +18,7 @@ pub struct Package {
 }
 
 /// What the tests and the demo talk to the responder with.
-pub const TEST_TOOLS: [Package; 9] = [
+pub const TEST_TOOLS: [Package; 10] = [
     Package { name: "iproute2", program: "ip", why: "network namespaces and veth pairs of the tests" },
     Package { name: "bind9-dnsutils", program: "dig", why: "real queries, one at a time" },
     Package {
