@@ -21,7 +21,7 @@ use responder_user::{
         policy::BindPoint, vserver::SpilloverAction,
     },
 };
-use support::random::{Question, case, config, rich_case};
+use support::random::{Question, case, cases, decisions, rich_case, two_orders};
 
 /// Addresses of a service that may be given.
 fn given(model: &Model, snapshot: &Snapshot, id: ServiceId, rtype: RecordType) -> Vec<IpAddr> {
@@ -323,8 +323,63 @@ fn check_rich(model: &Model, snapshot: &Snapshot, question: &Question, got: &Dec
     assert_eq!(last.reason, got.reason.to_string(), "{:#?}", got.steps);
 }
 
+/// What clients of every domain are given by a configuration, told what a snapshot of `told` says; None if it is refused.
+fn given_by(blocks: &[String], told: &Model, snapshot: &Snapshot, question: &Question) -> Option<String> {
+    let text = format!("[listen]\naddresses = [\"192.0.2.53:53\"]\n{}", blocks.join("\n"));
+    let model = responder_user::config::parse(&text, "responder.toml".as_ref()).ok()?.model;
+    let mut state = Snapshot::all_up(&model);
+    for (service, slot) in model.services.iter().zip(&mut state.services) {
+        let before = told.services.iter().position(|other| other.name == service.name).expect("its service");
+        let addresses = std::mem::take(&mut slot.addresses);
+        slot.clone_from(&snapshot.services[before]);
+        slot.addresses.resize(addresses.len(), AddressState::Up);
+    }
+    for (vserver, slot) in model.vservers.iter().zip(&mut state.vservers) {
+        let before = told.vservers.iter().position(|other| other.name == vserver.name).expect("its vserver");
+        slot.clone_from(&snapshot.vservers[before]);
+    }
+    let owners = Owners::of(&model);
+    let mut out: Vec<String> = (0..model.domains.len())
+        .map(|i| {
+            let owner = owners.owner(owners.of_domain(i));
+            let decision = decide(&model, &state, owner, question.rtype, question.client);
+            format!("{}: {:?}", model.domains[i].name, seen(&model, &decision))
+        })
+        .collect();
+    out.sort();
+    Some(out.join("\n"))
+}
+
+/// Reading a configuration takes longer than deciding.
+fn fewer() -> ProptestConfig {
+    cases(decisions().cases.div_ceil(10).max(128))
+}
+
+/// So many of the configurations of the next property are not refused.
+#[test]
+fn random_configurations_are_mostly_accepted() {
+    use proptest::{strategy::ValueTree, test_runner::TestRunner};
+    let mut runner = TestRunner::deterministic();
+    let accepted = (0..100).filter(|_| {
+        let (blocks, _, model, snapshot, question) = two_orders().new_tree(&mut runner).unwrap().current();
+        given_by(&blocks, &model, &snapshot, &question).is_some()
+    });
+    let accepted = accepted.count();
+    assert!(accepted >= 60, "{accepted} of 100");
+}
+
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(fewer())]
+
+    #[test]
+    fn order_of_the_tables_changes_nothing((one, other, model, snapshot, question) in two_orders()) {
+        let given = |blocks: &[String]| given_by(blocks, &model, &snapshot, &question);
+        prop_assert_eq!(given(&one), given(&other));
+    }
+}
+
+proptest! {
+    #![proptest_config(decisions())]
 
     #[test]
     fn decisions_are_right((model, snapshot, question) in case(true)) {

@@ -1,6 +1,6 @@
 //! The vectors of the specification and those derived from its source documents: `vectors/*.toml`, which say what is
-//! configured, told and asked in the words of operators, and what must be answered. A runner with a daemon can put the
-//! same files on the wire.
+//! configured, told and asked in the words of operators, and what must be answered. Here they are decided; `e2e/wire`
+//! puts the same files on the wire.
 //!
 //! ```toml
 //! about = "what this file is about, with its source"
@@ -16,51 +16,21 @@
 //! down = "services that are forced down"
 //! do = ["further commands"]
 //! after = true                                 # goes on from the vector before; else the state is fresh
-//! ask = "…"
+//! ask = "…"                                     # with `ecs PREFIX` behind it, the query carries a client subnet
 //! gives = "services that share the load, or addresses and aliases of none; nothing, drop, refused, not-ours"
 //! first = "which of them comes first"
 //! then = "what follows with multiple_ip_response"
+//! off_wire = "why this vector cannot be put on the wire"
 //! # and where they matter: how (one, all, best-first), link, tier, method, reason, code (lbrrreason), ttl, weights, addresses
 //! ```
 
 mod support;
 
-use std::{fs, path::Path};
-
 use responder_user::decide::{Give, Outcome};
-use support::stage::{Answer, Stage};
-use toml_edit::{DocumentMut, Item, Table};
-
-/// Keys that a vector may have.
-const KEYS: [&str; 18] = [
-    "source",
-    "title",
-    "down",
-    "do",
-    "after",
-    "ask",
-    "gives",
-    "first",
-    "then",
-    "how",
-    "link",
-    "tier",
-    "method",
-    "reason",
-    "code",
-    "ttl",
-    "weights",
-    "addresses",
-];
-
-fn text<'t>(table: &'t Table, key: &str) -> Option<&'t str> {
-    table.get(key).map(|item| item.as_str().unwrap_or_else(|| panic!("{key} is no text")))
-}
-
-fn list(table: &Table, key: &str) -> Vec<String> {
-    let items = table.get(key).and_then(Item::as_array);
-    items.into_iter().flatten().map(|v| v.as_str().expect("a text").to_owned()).collect()
-}
+use support::{
+    stage::{Answer, Stage},
+    vectors::{self, Vector, VectorFile},
+};
 
 fn run(stage: &mut Stage, commands: &[String]) -> Result<(), String> {
     for command in commands {
@@ -108,70 +78,37 @@ fn aspects(stage: &Stage, answer: &Answer) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn check(stage: &mut Stage, vector: &Table, question: &str) -> Result<(), String> {
-    if let Some((key, _)) = vector.iter().find(|(key, _)| !KEYS.contains(key)) {
-        return Err(format!("{key} is not a known key"));
-    }
-    if let Some(down) = text(vector, "down") {
-        let commands: Vec<String> =
-            down.split_whitespace().map(|s| format!("force service {s} down")).collect();
-        run(stage, &commands)?;
-    }
-    run(stage, &list(vector, "do"))?;
-    let answer = stage.ask(question)?;
-    let mut expected = 0;
+fn check(stage: &mut Stage, vector: &Vector) -> Result<(), String> {
+    run(stage, &vector.orders)?;
+    let answer = stage.ask(&vector.question)?;
     for (key, got) in aspects(stage, &answer) {
-        if let Some(wanted) = text(vector, key) {
-            expected += 1;
-            if wanted != got {
-                let steps: Vec<String> = answer
-                    .decision
-                    .steps
-                    .iter()
-                    .map(|s| format!("    {:8} {} ({})", s.step, s.outcome, s.reason))
-                    .collect();
-                return Err(format!("{key} is {got:?}, should be {wanted:?}\n{}", steps.join("\n")));
-            }
+        if let Some(wanted) = vector.want(key).filter(|wanted| *wanted != got) {
+            let steps = answer.decision.steps.iter();
+            let steps: Vec<String> =
+                steps.map(|s| format!("    {:8} {} ({})", s.step, s.outcome, s.reason)).collect();
+            return Err(format!("{key} is {got:?}, should be {wanted:?}\n{}", steps.join("\n")));
         }
     }
-    if expected == 0 { Err("nothing is expected".to_owned()) } else { Ok(()) }
+    Ok(())
 }
 
 /// Runs one file. Gives how many vectors it has, and what is wrong with them.
-fn file(path: &Path) -> (usize, Vec<String>) {
-    let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-    let written = fs::read_to_string(path).unwrap();
-    let document: DocumentMut = written.parse().unwrap_or_else(|e| panic!("{name}: {e}"));
-    assert!(text(&document, "about").is_some(), "{name}: about is missing");
-    let base = text(&document, "base").unwrap_or_default();
-    let groups = document
-        .get("group")
-        .and_then(Item::as_array_of_tables)
-        .unwrap_or_else(|| panic!("{name}: no group"));
+fn file(file: &VectorFile) -> (usize, Vec<String>) {
     let (mut count, mut wrong) = (0, Vec::new());
-    for (g, group) in groups.iter().enumerate() {
-        let config = format!("{base}\n{}", text(group, "config").unwrap_or_default());
+    for group in &file.groups {
         let fresh = || {
-            let mut stage = Stage::of(&config).unwrap_or_else(|e| panic!("{name}: group {}: {e}", g + 1));
-            run(&mut stage, &list(group, "do")).unwrap_or_else(|e| panic!("{name}: group {}: {e}", g + 1));
+            let mut stage = Stage::of(&group.config).unwrap_or_else(|e| panic!("{}: {e}", group.place));
+            run(&mut stage, &group.orders).unwrap_or_else(|e| panic!("{}: {e}", group.place));
             stage
         };
         let mut stage = fresh();
-        let vectors = group.get("vector").and_then(Item::as_array_of_tables);
-        for (v, vector) in vectors.into_iter().flatten().enumerate() {
+        for vector in &group.vectors {
             count += 1;
-            if vector.get("after").is_none() {
+            if !vector.is_after {
                 stage = fresh();
             }
-            let question =
-                text(vector, "ask").or(text(group, "ask")).unwrap_or_else(|| panic!("{name}: no question"));
-            if let Err(error) = check(&mut stage, vector, question) {
-                let title = text(vector, "title").or(text(vector, "source")).unwrap_or_default();
-                wrong.push(format!(
-                    "{name}: group {}, vector {} ({title}; {question}): {error}",
-                    g + 1,
-                    v + 1
-                ));
+            if let Err(error) = check(&mut stage, vector) {
+                wrong.push(format!("{}: {error}", vector.place));
             }
         }
     }
@@ -180,14 +117,10 @@ fn file(path: &Path) -> (usize, Vec<String>) {
 
 #[test]
 fn every_vector_is_decided_as_it_says() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
-    files.sort();
     let (mut count, mut wrong) = (0, Vec::new());
-    for path in &files {
-        let (some, problems) = file(path);
-        println!("{}: {some} vectors", path.file_name().unwrap().to_string_lossy());
+    for vectors in &vectors::all() {
+        let (some, problems) = file(vectors);
+        println!("{}: {some} vectors", vectors.name);
         count += some;
         wrong.extend(problems);
     }

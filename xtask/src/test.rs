@@ -35,7 +35,8 @@ pub fn run(options: &Options) -> Result {
         return all;
     }
     let sized = section("test at full size", || command::run(&mut full_size(options)));
-    all.and(sized)
+    let decided = section("a million decisions", || command::run(&mut decisions(options)));
+    all.and(sized).and(decided)
 }
 
 /// cargo test is enough: a fresh machine has it.
@@ -55,6 +56,14 @@ fn full_size(options: &Options) -> Command {
     let mut cargo = command::cargo();
     cargo.args(["test", "--release", "-p", "responder-user", "--test", "health_scale", "--no-fail-fast"]);
     cargo.args(&options.filter).args(["--", "--ignored", "--nocapture", "--test-threads", "1"]);
+    cargo
+}
+
+/// The properties of decisions, a million cases each: a debug build would take hours.
+fn decisions(options: &Options) -> Command {
+    let mut cargo = command::cargo();
+    cargo.args(["test", "--release", "-p", "responder-user", "--test", "decide_properties"]);
+    cargo.env("RESPONDER_FULL", "1").args(&options.filter);
     cargo
 }
 
@@ -86,6 +95,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_full_run_decides_a_million_times_in_a_release_build() {
+        let options = Options { full: true, filter: None };
+        let command = decisions(&options);
+        assert!(words(&command).contains(&"--release") && words(&command).contains(&"decide_properties"));
+        assert!(command.get_envs().any(|(name, value)| name == "RESPONDER_FULL" && value.is_some()));
     }
 
     #[test]

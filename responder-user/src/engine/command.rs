@@ -225,10 +225,17 @@ impl Engine {
             ForceState::Auto => Force::Auto,
         };
         let now = Instant::now();
+        let mut is_another = false;
         let (transitions, object) = match target::force(&model, kind, name)? {
             Target::Service(id) => {
                 let transitions = self.health.force_service(id, force, now);
-                self.snapshot.services[id.index()].forced = forced(&self.health, id);
+                let forced = forced(&self.health, id);
+                let before = std::mem::replace(&mut self.snapshot.services[id.index()].forced, forced);
+                // An order goes before what was told of a service whose checks say the same as before.
+                is_another = before != forced;
+                if is_another {
+                    self.touch_service(id, now);
+                }
                 (transitions, format!("service {}", model.service(id).name))
             }
             Target::MonitorAt(id, service) => (self.force_at(id, service, force)?, format!("monitor {name}")),
@@ -243,7 +250,7 @@ impl Engine {
             }
             Target::Vserver(_) => return Err(Refusal::new("a vserver cannot be forced; disable it")),
         };
-        let changed = !transitions.is_empty();
+        let changed = is_another || !transitions.is_empty();
         self.transitions(transitions);
         Ok(self.done(changed, &object, &format!("forced {force}")))
     }

@@ -448,7 +448,7 @@ fn store_words<T: bytemuck::Pod>(words: &[AtomicU64], value: &T) {
     }
 }
 
-/// Fills the DIR-24-8 table. Nobody reads it yet.
+/// Fills the DIR-24-8 table. It is new: nobody reads it yet, and all of it says class 0, which most clients are of.
 fn fill_classes(memory: &Memory, classes: &Classes) {
     let set = |region: &Region<u64>, element: u32, lane: u32, number: u32| {
         if let Some(word) = region.word(element, 0) {
@@ -464,9 +464,13 @@ fn fill_classes(memory: &Memory, classes: &Classes) {
         let (mut at, last, class) = (first.to_bits(), last.to_bits(), u32::from(*class));
         loop {
             let block = at >> 8;
-            let end = last.min((block << 8) | 0xff);
+            let mut end = last.min((block << 8) | 0xff);
             let (element, lane) = class::direct_place(at);
-            if at.trailing_zeros() >= 8 && end.trailing_ones() >= 8 {
+            let is_whole = at.trailing_zeros() >= 8 && end.trailing_ones() >= 8;
+            if is_whole && class == 0 {
+                // To the end of the last whole block.
+                end = if last.trailing_ones() >= 8 { last } else { (last & !0xff) - 1 };
+            } else if is_whole {
                 set(&memory.class4, element, lane, class);
             } else {
                 if open != Some(block) {

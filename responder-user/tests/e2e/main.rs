@@ -24,9 +24,12 @@ mod reload;
 mod restart;
 mod route;
 mod sessions;
+#[path = "../support/mod.rs"]
+mod support;
 mod tagged;
 mod text;
 mod vectors;
+mod wire;
 mod workers;
 
 /// A line on stderr at once, past the capture of the test harness: numbers that the run is to show.

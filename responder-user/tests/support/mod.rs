@@ -4,6 +4,8 @@
 pub mod random;
 pub mod sessions;
 pub mod stage;
+pub mod vectors;
+pub mod written;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -112,7 +114,9 @@ pub fn written(rule: &Rule) -> String {
         Rule::MatchesLocation(pattern) => {
             format!("CLIENT.IP.SRC.MATCHES_LOCATION({:?})", pattern.to_string())
         }
+        Rule::InSubnet(net) if net.addr().is_ipv6() => format!("CLIENT.IPV6.SRC.IN_SUBNET({net})"),
         Rule::InSubnet(net) => format!("CLIENT.IP.SRC.IN_SUBNET({net})"),
+        Rule::Equals(address) if address.is_ipv6() => format!("CLIENT.IPV6.SRC.EQ({address})"),
         Rule::Equals(address) => format!("CLIENT.IP.SRC.EQ({address})"),
         Rule::Destination(net) => format!("CLIENT.IP.DST.IN_SUBNET({net})"),
         Rule::Name { test, of_response, .. } => {

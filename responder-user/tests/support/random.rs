@@ -22,7 +22,24 @@ use responder_user::{
 
 /// 256 cases, or what `RESPONDER_FULL` asks for.
 pub fn config() -> ProptestConfig {
-    let cases = if std::env::var_os("RESPONDER_FULL").is_some() { 100_000 } else { 256 };
+    cases(if is_full() { 100_000 } else { 256 })
+}
+
+/// Likewise for decisions: a million of each property in a release build.
+pub fn decisions() -> ProptestConfig {
+    cases(match is_full() {
+        false => 256,
+        true if cfg!(debug_assertions) => 20_000,
+        true => 1_000_000,
+    })
+}
+
+fn is_full() -> bool {
+    std::env::var_os("RESPONDER_FULL").is_some_and(|value| value != "0")
+}
+
+/// So many cases.
+pub fn cases(cases: u32) -> ProptestConfig {
     let beside = FileFailurePersistence::WithSource("proptest-regressions");
     ProptestConfig {
         cases,
@@ -158,6 +175,14 @@ fn any_action() -> impl Strategy<Value = DnsActionKind> {
         1 => addresses.prop_map(|addresses| DnsActionKind::Rewrite { addresses, ttl: 7 }),
         1 => Just(DnsActionKind::CacheBypass),
     ]
+}
+
+/// A model as a configuration in two orders of its tables, with a snapshot and a question.
+pub fn two_orders() -> impl Strategy<Value = (Vec<String>, Vec<String>, Model, Snapshot, Question)> {
+    rich_case(false).prop_flat_map(|(model, snapshot, question, _)| {
+        let blocks = super::written::blocks(&model);
+        (Just(blocks.clone()), Just(blocks).prop_shuffle(), Just(model), Just(snapshot), Just(question))
+    })
 }
 
 /// Names of the domains and what rules look for in them.

@@ -3,6 +3,10 @@
 
 use std::{collections::HashMap, net::IpAddr, path::Path, time::Duration};
 
+use super::{
+    sessions::{self, Sessions},
+    vectors::Question,
+};
 use responder_user::{
     config,
     control::{
@@ -17,7 +21,13 @@ use responder_user::{
     model::{DnsName, Model, RecordType, VserverId},
 };
 
-use super::sessions::{self, Sessions};
+/// Blocks that a client subnet with `ecs_validation` must not be in; those that vectors use.
+fn is_set_aside(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(a) => a.is_private() || a.is_loopback() || a.is_link_local(),
+        IpAddr::V6(a) => a.is_unique_local() || a.is_loopback() || a.is_unicast_link_local(),
+    }
+}
 
 /// See the module.
 pub struct Stage {
@@ -117,10 +127,8 @@ impl Stage {
 
     /// `NAME TYPE from ADDRESS`. A session is made, followed and prolonged as the virtual server says.
     pub fn ask(&mut self, question: &str) -> Result<Answer, String> {
-        let words: Vec<&str> = question.split_whitespace().collect();
-        let [name, rtype, "from", client] = words[..] else { return Err(format!("{question:?}?")) };
+        let Question { name, rtype, client, ecs } = Question::parse(question)?;
         let wanted = DnsName::parse(name).map_err(|e| e.to_string())?;
-        let client: IpAddr = client.parse().map_err(|e| format!("{client}: {e}"))?;
         let asked = RecordType::ALL.into_iter().find(|t| t.name() == rtype).ok_or("no such type")?;
         // An alias answers every type; else the binding that has the type, else any.
         let bound: Vec<usize> =
@@ -134,12 +142,21 @@ impl Stage {
         let vserver = self.model.vserver(owner.vserver).clone();
         let key = sessions::key(owner.vserver, &vserver, client);
         let session = key.and_then(|(key, _)| self.sessions.find(&key, self.now));
-        let place = Client::locate(&self.model, client);
-        let decision = decide::answer(
-            &self.model,
-            &self.snapshot,
-            &decide::Question { owner: &owner, rtype, client: &place, session },
-        );
+        let ecs = ecs.filter(|_| vserver.ecs && rtype.is_address());
+        let ecs = ecs.filter(|net| !(vserver.ecs_validation && is_set_aside(net.addr())));
+        let source = Client::locate(&self.model, client);
+        let decide = |client: &Client<'_>| {
+            let asked = decide::Question { owner: &owner, rtype, client, session };
+            decide::answer(&self.model, &self.snapshot, &asked)
+        };
+        // Policies look at the source: where one decides, for the source or at the place of the subnet, the source does.
+        let mut decision = decide(&source);
+        if let Some(net) = ecs.filter(|_| decision.policy.is_none()) {
+            let there = decide(&Client { place: Client::locate(&self.model, net.addr()).place, ..source });
+            if there.policy.is_none() {
+                decision = there;
+            }
+        }
         let turn = self.turns.entry((name.to_owned(), rtype)).or_default();
         *turn += 1;
         let turn = *turn - 1;

@@ -18,7 +18,7 @@ pub struct Package {
 }
 
 /// What the tests and the demo talk to the responder with.
-pub const TEST_TOOLS: [Package; 9] = [
+pub const TEST_TOOLS: [Package; 11] = [
     Package { name: "iproute2", program: "ip", why: "network namespaces and veth pairs of the tests" },
     Package { name: "bind9-dnsutils", program: "dig", why: "real queries, one at a time" },
     Package {
@@ -33,10 +33,11 @@ pub const TEST_TOOLS: [Package; 9] = [
     Package { name: "ethtool", program: "ethtool", why: "switches offloads of the test interfaces" },
     Package { name: "nginx-light", program: "nginx", why: "real HTTP endpoints for health checks" },
     Package { name: "knot", program: "knotd", why: "answers of another name server to compare ours with" },
+    Package { name: "gdnsd", program: "gdnsd", why: "another GSLB name server, asked the same questions" },
 ];
 
 /// Packages that bring a service, with its name.
-const SERVICES: [(&str, &str); 2] = [("nginx-light", "nginx"), ("knot", "knot")];
+const SERVICES: [(&str, &str); 3] = [("nginx-light", "nginx"), ("knot", "knot"), ("gdnsd", "gdnsd")];
 
 /// Asked by Debian's packages before they start a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";

@@ -49,6 +49,10 @@ impl Lane {
         Self::worker(match verdict {
             Counter::AnswerA | Counter::AnswerAaaa => return Self::xdp("the addresses are in the table"),
             Counter::AnswerNodata => return Self::xdp("the name is in the table and has no such type"),
+            Counter::AnswerNxdomain => return Self::xdp("the whole zone is in the table and lacks the name"),
+            Counter::AnswerTruncated => {
+                return Self::xdp("TC=1: the whole reply would be too long against the query");
+            }
             Counter::PassUnknownName => "the name is not in the table of the XDP program".to_owned(),
             Counter::PassLongName => format!("the name is longer than {FAST_NAME} octets"),
             Counter::PassOtherType => "only a worker knows this type of the name".to_owned(),
