@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use responder_user::control::{
     Command, Refusal,
     cli::{Action, Cli, Output},
@@ -18,6 +18,8 @@ use responder_user::control::{
 };
 use serde_json::Value;
 
+#[path = "responderctl/import.rs"]
+mod import;
 #[path = "responderctl/look.rs"]
 mod look;
 
@@ -53,7 +55,7 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::of(std::env::args_os());
     match run(&cli) {
         Ok(()) | Err(Failure::Unread) => ExitCode::SUCCESS,
         Err(Failure::Told) => ExitCode::FAILURE,
@@ -90,6 +92,7 @@ fn aside(cli: &Cli) -> Result<(), Failure> {
             clap_complete::generate(*shell, &mut Cli::command(), "responderctl", &mut out);
             io::stdout().write_all(&out)?;
         }
+        Action::Import { file, to } => import::import(cli.output, file, to.as_deref())?,
         Action::Check { file } => {
             let report = responder_user::engine::check(file);
             let text = match cli.output {
@@ -136,6 +139,7 @@ fn text(action: &Action, value: &Value) -> String {
         | Action::Session { .. }
         | Action::Reload
         | Action::Check { .. }
+        | Action::Import { .. }
         | Action::Completions { .. } => render::done(value),
     }
 }

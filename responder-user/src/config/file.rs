@@ -47,6 +47,8 @@ pub struct File {
     pub actions: Vec<Action>,
     /// `[[dns_policy]]`
     pub policies: Vec<Policy>,
+    /// `netscaler.kept`
+    pub kept: Vec<At<String>>,
     /// Names of `[[scenario]]`; they have no effect yet, but are unique.
     pub scenarios: Vec<Head>,
     /// `name type` of `[[record]]`; they have no effect yet, but are unique.

@@ -19,6 +19,7 @@
 //! ```
 
 pub mod file;
+pub mod import;
 pub mod rule;
 
 mod domains;

@@ -11,7 +11,7 @@ use toml_edit::TableLike;
 use super::{
     file::{Action, Bind, Domain, DomainList, File, Head, Payload, Point, Policy, Soa, Zone},
     geo::{self, Source},
-    inert,
+    import, inert,
     kind::{
         ADDRESS, Bool, DOMAIN_NAME, GotoKind, Integer, Name, Number, PREFIX, Parsed, SOCKET_ADDRESS, Span,
         Text, Word, WorkersKind, display,
@@ -68,6 +68,7 @@ pub(super) fn read(notes: &Notes<'_>, document: &dyn TableLike) -> File {
     file.policies = root.objects("dns_policy", "name", policy);
     file.scenarios = root.objects("scenario", "name", scenario);
     file.records = root.objects("record", "name", record);
+    file.kept = kept(&root);
     for kind in ["scenario", "record"] {
         if root.has(kind) {
             root.inert(kind);
@@ -76,6 +77,22 @@ pub(super) fn read(notes: &Notes<'_>, document: &dyn TableLike) -> File {
     root.finish();
     file
 }
+
+/// `netscaler.kept`: commands that the import keeps, each checked on its own.
+fn kept(root: &Reader<'_>) -> Vec<At<String>> {
+    let Some(r) = root.table("netscaler") else { return Vec::new() };
+    let kept = r.list("kept", &KEPT).unwrap_or_default();
+    r.finish();
+    kept
+}
+
+const KEPT: Parsed<String> = Parsed {
+    what: "a NetScaler command",
+    parse: |typed| match import::check_kept(typed) {
+        Ok(()) => Ok(typed.to_owned()),
+        Err(why) => Err(format!("{typed:?} is no command to keep: {why}")),
+    },
+};
 
 /// Ends the reading of an object: reports what is unknown, and marks it if anything in it was wrong. Nothing can refer
 /// to an object without a name, but what it refers to is checked.

@@ -1,6 +1,6 @@
 //! The command line of `responderctl`.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -43,6 +43,31 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub action: Action,
+}
+
+impl Cli {
+    /// Reads a command line. `--output` is how results are printed, and behind `import` where they go.
+    pub fn of(args: impl IntoIterator<Item = OsString>) -> Self {
+        let mut is_import = false;
+        let mut args: Vec<OsString> = args.into_iter().collect();
+        for i in 0..args.len() {
+            let next = args.get(i + 1).cloned();
+            let Some(word) = args[i].to_str() else { continue };
+            let value = word.strip_prefix("--output=").map(str::to_owned);
+            let is_style = |value: &str| ["text", "json"].contains(&value);
+            if word == "import" {
+                is_import = true;
+            } else if is_import
+                && word == "--output"
+                && !next.is_some_and(|n| n.to_str().is_some_and(is_style))
+            {
+                args[i] = "--to".into();
+            } else if let Some(value) = value.filter(|value| is_import && !is_style(value)) {
+                args[i] = format!("--to={value}").into();
+            }
+        }
+        Self::parse_from(args)
+    }
 }
 
 /// The subcommands.
@@ -139,6 +164,16 @@ pub enum Action {
         /// The file
         file: PathBuf,
     },
+    /// A NetScaler configuration to a responder.toml; a notice for each line that has no meaning here
+    Import {
+        /// The saved configuration
+        #[arg(value_name = "ns.conf")]
+        file: PathBuf,
+        /// Where the configuration goes, and beside it master files of zones; else to standard output. Behind the command
+        /// `--output FILE` says the same
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+    },
     /// What happened, oldest first
     Events {
         /// Go on with what happens, until interrupted
@@ -226,7 +261,7 @@ impl Action {
             Self::Capture { name, client, sample, .. } => {
                 Command::Capture(Wanted { name, client, every: sample, answers: true })
             }
-            Self::Check { .. } | Self::Completions { .. } => return None,
+            Self::Check { .. } | Self::Import { .. } | Self::Completions { .. } => return None,
         })
     }
 }
