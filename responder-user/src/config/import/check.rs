@@ -56,7 +56,7 @@ pub(super) fn check(store: &Store) -> Findings {
     for policy in store.all(Kind::DnsPolicy) {
         if policy.given("actionName").is_none() {
             let text = format!("dns policy {} has no action and does nothing", policy.name);
-            out.warning(policy.line, text);
+            out.warning(policy.line_of("actionName"), text);
         }
     }
     for location in store.all(Kind::Location) {
@@ -103,36 +103,49 @@ fn record_type(vserver: &Object) -> &str {
 
 fn vserver(store: &Store, vserver: &Object, out: &mut Findings) {
     let name = format!("gslb vserver {}", vserver.name);
-    let line = vserver.line;
+    let line_of = |key: &str| vserver.line_of(key);
     let method = vserver.given("lbMethod").unwrap_or("LEASTCONNECTION");
     if vserver.given("backupLBMethod").is_some() && !["RTT", "STATICPROXIMITY"].contains(&method) {
         out.warning(
-            line,
+            line_of("backupLBMethod"),
             format!("{name}: backupLBMethod needs RTT or STATICPROXIMITY; it has no effect with {method}"),
         );
     }
     let service_type = vserver.given("serviceType").unwrap_or("ANY");
-    if vserver.given("skippersistency").is_some() && line > 0 && !["ANY", "UDP"].contains(&service_type) {
-        out.error(line, format!("{name}: skippersistency is for the types ANY and UDP, not {service_type}"));
+    let skip_line = line_of("skippersistency");
+    if vserver.given("skippersistency").is_some() && skip_line > 0 && !["ANY", "UDP"].contains(&service_type)
+    {
+        out.error(
+            skip_line,
+            format!("{name}: skippersistency is for the types ANY and UDP, not {service_type}"),
+        );
     }
     match (vserver.given("soMethod"), vserver.number("soThreshold")) {
         (None | Some("DYNAMICCONNECTION"), _) => {}
-        (Some(so), None) => out.error(line, format!("{name}: soMethod {so} needs soThreshold")),
+        (Some(so), None) => {
+            out.error(line_of("soMethod"), format!("{name}: soMethod {so} needs soThreshold"))
+        }
         (Some("HEALTH"), Some(percent)) if percent > 100 => {
-            out.error(line, format!("{name}: soThreshold: {percent} is not in the range 1..100 of percent"));
+            out.error(
+                line_of("soThreshold"),
+                format!("{name}: soThreshold: {percent} is not in the range 1..100 of percent"),
+            );
         }
         _ => {}
     }
     if vserver.given("soBackupAction") == Some("REDIRECT") && vserver.given("redirectURL").is_none() {
         out.warning(
-            line,
+            line_of("soBackupAction"),
             format!("{name}: soBackupAction REDIRECT without a redirectURL drops what nobody takes"),
         );
     }
     if let Some(backup) = vserver.given("backupVServer").and_then(|backup| store.get(Kind::Vserver, backup)) {
         let (own, other) = (record_type(vserver), record_type(backup));
         if own != other && fold(&backup.name) != fold(&vserver.name) {
-            out.error(line, format!("{name}: backupVServer {} answers type {other}, not {own}", backup.name));
+            out.error(
+                line_of("backupVServer"),
+                format!("{name}: backupVServer {} answers type {other}, not {own}", backup.name),
+            );
         }
     }
     for bound in vserver.bound_of("serviceName") {
@@ -170,7 +183,8 @@ fn loops(store: &Store, out: &mut Findings) {
                 path[..path.len() - 1].iter().position(|other| fold(&other.name) == fold(&next.name))
             {
                 let chain: Vec<&str> = path[begin..].iter().map(|object| object.name.as_str()).collect();
-                let line = path[begin..].iter().map(|object| object.line).max().unwrap_or(0);
+                let line =
+                    path[begin..].iter().map(|object| object.line_of("backupVServer")).max().unwrap_or(0);
                 out.error(line, format!("backupVServer: the backup chain is a loop: {}", chain.join(" -> ")));
                 break;
             }
@@ -232,16 +246,16 @@ fn service(store: &Store, service: &Object, out: &mut Findings) {
     }
     let port = service.given("port").unwrap_or("0");
     if port != "*" && port.parse::<u16>().is_err() {
-        out.error(service.line, format!("{name}: port: {port} is not in the range 1..65535"));
+        out.error(service.line_of("port"), format!("{name}: port: {port} is not in the range 1..65535"));
     }
     let weights: u64 = service.bound_of("monitorName").map(|bound| bound.number("weight").unwrap_or(1)).sum();
     if let Some(threshold) =
-        service.number("monThreshold").filter(|threshold| *threshold > weights && service.line > 0)
+        service.number("monThreshold").filter(|threshold| *threshold > weights && service.last_line() > 0)
     {
         let text = format!(
             "monThreshold {threshold} can never be reached: the weights of the monitors add up to {weights}"
         );
-        out.warning(service.line, format!("{name}: {text}; it is left out"));
+        out.warning(service.line_of("monThreshold"), format!("{name}: {text}; it is left out"));
     }
     let own = service.given("IPAddress").and_then(|named| address_of(store, named));
     let public = service.given("publicIP").and_then(|ip| ip.parse().ok());
@@ -255,11 +269,11 @@ fn service(store: &Store, service: &Object, out: &mut Findings) {
 
 fn monitor(monitor: &Object, out: &mut Findings) {
     let name = format!("lb monitor {}", monitor.name);
-    if monitor.line == 0 {
+    if monitor.last_line() == 0 {
         return;
     }
     let kind = monitor.given("type").unwrap_or_default();
-    if kind == "LOAD" && monitor.given("metricTable").is_none() {
+    if kind == "LOAD" && monitor.line > 0 && monitor.given("metricTable").is_none() {
         out.error(monitor.line, format!("{name}: argument is missing [metricTable]"));
     }
     if kind == "LOAD" && monitor.bound.is_empty() {
@@ -274,16 +288,16 @@ fn monitor(monitor: &Object, out: &mut Findings) {
     };
     let interval = time("interval", 5000);
     if interval < 10 {
-        out.error(monitor.line, format!("{name}: interval is below 10 MSEC"));
+        out.error(monitor.line_of("interval"), format!("{name}: interval is below 10 MSEC"));
     }
     if monitor.given("resptimeout").is_some() && time("resptimeout", 2000) > interval {
-        out.error(monitor.line, format!("{name}: resptimeout is above the interval"));
+        out.error(monitor.line_of("resptimeout"), format!("{name}: resptimeout is above the interval"));
     }
     if let Some(request) = monitor.given("httpRequest")
         && http_request(request).is_none()
     {
         let text = format!("httpRequest: {request} is no request, such as \"GET /health\"; GET / is asked");
-        out.warning(monitor.line, format!("{name}: {text}"));
+        out.warning(monitor.line_of("httpRequest"), format!("{name}: {text}"));
     }
 }
 
@@ -295,14 +309,15 @@ pub(super) fn http_request(text: &str) -> Option<(&str, &str)> {
 }
 
 fn load_balancer(lb: &Object, out: &mut Findings) {
-    let Some(skip) = lb.given("skippersistency").filter(|_| lb.line > 0) else { return };
+    let line = lb.line_of("skippersistency");
+    let Some(skip) = lb.given("skippersistency").filter(|_| line > 0) else { return };
     let name = format!("lb vserver {}", lb.name);
     let kind = lb.given("serviceType").unwrap_or_default();
     if !["ANY", "UDP"].iter().any(|fits| fits.eq_ignore_ascii_case(kind)) {
-        out.error(lb.line, format!("{name}: skippersistency is for the types ANY and UDP, not {kind}"));
+        out.error(line, format!("{name}: skippersistency is for the types ANY and UDP, not {kind}"));
     }
     if skip == "Bypass" && (lb.given("IPAddress") != Some("*") || lb.given("port") != Some("*")) {
-        out.error(lb.line, format!("{name}: skippersistency Bypass is for wildcard virtual servers, * *"));
+        out.error(line, format!("{name}: skippersistency Bypass is for wildcard virtual servers, * *"));
     }
 }
 
@@ -320,7 +335,7 @@ fn action(action: &Object, out: &mut Findings) {
     }
     for key in ["preferredLocList", "viewName", "IPAddress"] {
         if action.given(key).is_some() && payload != Some(key) {
-            out.error(action.line, format!("{name}: {key} does not go with {kind}"));
+            out.error(action.line_of(key), format!("{name}: {key} does not go with {kind}"));
         }
     }
     if kind == "Rewrite_Response" && action.number("TTL") == Some(0) {

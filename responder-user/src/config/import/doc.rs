@@ -1,6 +1,8 @@
 //! A configuration as rows of keys and values, before it is TOML: what two of them differ in goes into a document that is
 //! there already.
 
+use std::collections::HashMap;
+
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// A value.
@@ -131,21 +133,22 @@ fn merge_rows(document: &mut DocumentMut, kind: &'static str, before: &Doc, afte
         return;
     }
     let list = list_of_tables(document, kind);
-    for row in &old {
-        if !new.iter().any(|other| other.id() == row.id())
-            && let Some(at) = position(list, row)
-        {
-            list.remove(at);
-        }
-    }
+    let by_id = |rows: &[Row]| -> HashMap<Vec<String>, usize> {
+        rows.iter().enumerate().map(|(i, row)| (row.id(), i)).collect()
+    };
+    let (olds, news) = (by_id(&old), by_id(&new));
+    let places = places(list, new.first().or(old.first()).map_or(&["name"], |row| row.ids));
+    let mut gone: Vec<usize> =
+        olds.keys().filter(|id| !news.contains_key(*id)).filter_map(|id| places.get(id).copied()).collect();
+    let empty = Vec::new();
     for row in &new {
-        let earlier = old.iter().find(|other| other.id() == row.id());
+        let id = row.id();
+        let earlier = olds.get(&id).map(|i| &old[*i]);
         if earlier == Some(row) {
             continue;
         }
-        let empty = Vec::new();
         let old_fields = earlier.map_or(&empty, |earlier| &earlier.fields);
-        match position(list, row).and_then(|at| list.get_mut(at)) {
+        match places.get(&id).and_then(|at| list.get_mut(*at)) {
             Some(table) => merge_fields(table, old_fields, &row.fields),
             None => {
                 let mut table = Table::new();
@@ -153,6 +156,10 @@ fn merge_rows(document: &mut DocumentMut, kind: &'static str, before: &Doc, afte
                 list.push(table);
             }
         }
+    }
+    gone.sort_unstable();
+    for at in gone.into_iter().rev() {
+        list.remove(at);
     }
     if list.is_empty() {
         document.remove(kind);
@@ -174,13 +181,12 @@ fn list_of_tables<'d>(document: &'d mut DocumentMut, kind: &str) -> &'d mut Arra
     item.as_array_of_tables_mut().expect("made just above")
 }
 
-fn position(list: &ArrayOfTables, row: &Row) -> Option<usize> {
-    let id = row.id();
-    list.iter().position(|table| {
-        row.ids.iter().zip(&id).all(|(key, wanted)| {
-            table.get(key).and_then(Item::as_str).is_some_and(|typed| fold_id(typed) == *wanted)
-        })
-    })
+/// Where the tables of a list stand, by what tells them apart.
+fn places(list: &ArrayOfTables, ids: &[&str]) -> HashMap<Vec<String>, usize> {
+    let text =
+        |table: &Table, key: &&str| table.get(key).and_then(Item::as_str).map(fold_id).unwrap_or_default();
+    let id = |table: &Table| ids.iter().map(|key| text(table, key)).collect();
+    list.iter().enumerate().map(|(i, table)| (id(table), i)).collect()
 }
 
 /// Lists to which others may have added elements of their own: changed element by element.
@@ -194,7 +200,7 @@ fn merge_fields(table: &mut dyn TableLike, before: &[(&'static str, V)], after: 
                 _ => None,
             };
             match rest.filter(|rest| !rest.is_empty()) {
-                Some(rest) => drop(table.insert(key, Item::Value(Value::Array(rest)))),
+                Some(rest) => put(table, key, Value::Array(rest)),
                 None => drop(table.remove(key)),
             }
         }
@@ -215,7 +221,7 @@ fn merge_fields(table: &mut dyn TableLike, before: &[(&'static str, V)], after: 
             (old, V::L(new)) if SHARED.contains(key) && table.get(key).is_some() => {
                 let old = if let Some(V::L(old)) = old { &old[..] } else { &[] };
                 let list = shared(table.get(key), old, new).unwrap_or_else(|| array(new));
-                table.insert(key, Item::Value(Value::Array(list)));
+                put(table, key, Value::Array(list));
             }
             _ => replace(table, key, new),
         }
@@ -228,7 +234,15 @@ fn replace(table: &mut dyn TableLike, key: &str, new: &V) {
         // The comment behind a value stays.
         *value.decor_mut() = old.decor().clone();
     }
-    table.insert(key, Item::Value(value));
+    put(table, key, value);
+}
+
+/// Puts a value behind its key, which keeps its place and its spacing.
+fn put(table: &mut dyn TableLike, key: &str, value: Value) {
+    match table.get_mut(key) {
+        Some(item) => *item = Item::Value(value),
+        None => drop(table.insert(key, Item::Value(value))),
+    }
 }
 
 /// The elements of a document's list without those of `old` that `new` lacks, and with those that are new. None: the

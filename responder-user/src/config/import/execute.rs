@@ -4,7 +4,7 @@ use super::{
     kind::{Kind, Op},
     objects::{Bound, Object, Store, Values, fold},
     parse::{Command, Mode, Tied},
-    refer,
+    read, refer,
     table::{self, Binding, Spec},
 };
 
@@ -91,8 +91,21 @@ fn add(
         }
     }
     merge(spec, object, &command.values);
+    object.lines.extend(command.values.keys().map(|key| (*key, line)));
     desugar(store, spec, &name);
+    if spec.kind == Kind::Adns {
+        rename_listener(store, &name);
+    }
     Ok(Done::Changed)
+}
+
+/// A listener that no command had named has a name now.
+fn rename_listener(store: &mut Store, name: &str) {
+    let Some(new) = store.get(Kind::Adns, name) else { return };
+    let made = read::listener_name(new);
+    if fold(&made) != fold(name) && store.get(Kind::Adns, &made).is_some_and(|old| old.name == made) {
+        store.remove(Kind::Adns, &made);
+    }
 }
 
 fn is_under(owner: &str, zone: &str) -> bool {
@@ -352,9 +365,6 @@ fn change(
         }
     }
     let object = store.entry(spec.kind, name);
-    if line > 0 && command.tied.is_none() {
-        object.line = line;
-    }
     alter(spec, object, command, line);
     if spec.ids == 0 && object.values.is_empty() && object.bound.is_empty() {
         store.remove(spec.kind, name);
@@ -365,11 +375,10 @@ fn change(
 
 fn alter(spec: &Spec, object: &mut Object, command: &Command, line: usize) {
     merge(spec, object, &command.values);
+    object.lines.extend(command.values.keys().map(|key| (*key, line)));
     for key in &command.unset {
         object.values.remove(key);
-    }
-    if line > 0 && command.tied.is_none() {
-        object.line = line;
+        object.lines.insert(key, line);
     }
 }
 

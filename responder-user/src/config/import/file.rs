@@ -49,7 +49,11 @@ pub fn import(text: &str, path: &Path) -> Result<Imported, Refused> {
     }
     // Objects first, unless the file takes some of them away again.
     if !commands.iter().any(|(_, command)| matches!(command.op, Some(Op::Rm | Op::Rename | Op::Clear))) {
-        commands.sort_by_key(|(_, command)| command.op != Some(Op::Add));
+        commands.sort_by_key(|(_, command)| match command.op {
+            Some(Op::Add) => 0,
+            Some(Op::Bind) => 1,
+            _ => 2,
+        });
     }
     for (line, command) in commands {
         match execute::execute(&mut session.store, Mode::File, &command, line) {

@@ -60,8 +60,6 @@ mod read;
 mod refer;
 mod repair;
 mod table;
-#[cfg(test)]
-mod tests;
 mod translate;
 mod value;
 mod write;
@@ -179,6 +177,8 @@ pub struct Output {
 struct Base {
     text: String,
     before: Doc,
+    /// The commands under `netscaler.kept`, as they would be written now.
+    kept: Vec<String>,
 }
 
 /// Objects, and the configuration that they came from.
@@ -204,8 +204,9 @@ impl Session {
         let mut session = Self::new(path);
         let file = typed(text, path)?;
         session.store = session.objects(&file, &[], true);
-        let before = translate::translate(&session.store, &|typed| session.find(typed)).doc;
-        session.base = Some(Base { text: text.to_owned(), before });
+        let translated = translate::translate(&session.store, &|typed| session.find(typed));
+        let kept = session.kept(text, &translated.files)?;
+        session.base = Some(Base { text: text.to_owned(), before: translated.doc, kept });
         Ok(session)
     }
 
@@ -309,9 +310,8 @@ impl Session {
             remarks.push(remark(0, Weight::Warning, text.to_owned()));
         }
         doc::merge(&mut document, before, &translated.doc);
-        document.remove("netscaler");
         let kept = self.kept(&document.to_string(), &translated.files)?;
-        if !kept.is_empty() {
+        if self.base.as_ref().is_none_or(|base| base.kept != kept) {
             keep(&mut document, &kept);
         }
         let mut toml = document.to_string();
@@ -331,7 +331,7 @@ impl Session {
         let mut wanted = self.store.clone();
         let made: Vec<String> = wanted
             .all(Kind::Adns)
-            .filter(|adns| adns.name.starts_with("adns_"))
+            .filter(|adns| adns.name == read::listener_name(adns))
             .map(|adns| adns.name.clone())
             .collect();
         for name in made {
@@ -394,6 +394,7 @@ impl Remarks {
     fn said(self, line: usize) -> Vec<Remark> {
         let mut out: Vec<Remark> =
             self.warnings.into_iter().map(|text| remark(line, Weight::Warning, text)).collect();
+        out.extend(self.notices.into_iter().map(|text| remark(line, Weight::Notice, text)));
         if !self.kept.is_empty() {
             let keys: Vec<String> = self.kept.iter().map(|key| format!("-{key}")).collect();
             out.push(remark(line, Weight::Notice, format!("no effect here, kept: {}", keys.join(" "))));
@@ -488,6 +489,10 @@ fn typed(text: &str, path: &Path) -> Result<File, ConfigError> {
 
 /// Puts commands under `netscaler.kept`.
 fn keep(document: &mut DocumentMut, commands: &[String]) {
+    if commands.is_empty() {
+        document.remove("netscaler");
+        return;
+    }
     let mut list = Array::new();
     for line in commands {
         list.push_formatted(literal(line).decorated("\n  ", ""));

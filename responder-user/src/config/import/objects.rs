@@ -10,7 +10,7 @@ use super::{kind::Kind, table};
 pub type Values = BTreeMap<&'static str, Vec<String>>;
 
 /// One object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Object {
     /// Its name as it was added; empty where there is one such object.
     pub name: String,
@@ -20,6 +20,8 @@ pub struct Object {
     pub bound: Vec<Bound>,
     /// The line that added it; 0: none did.
     pub line: usize,
+    /// The lines that gave its values.
+    pub(super) lines: BTreeMap<&'static str, usize>,
 }
 
 /// Something tied to an object.
@@ -59,6 +61,16 @@ impl Object {
     /// As [`Self::given`], as a number.
     pub(super) fn number(&self, key: &str) -> Option<u64> {
         self.given(key)?.parse().ok()
+    }
+
+    /// The line that gave a value, else the one that made the object; 0: a configuration did.
+    pub(super) fn line_of(&self, key: &str) -> usize {
+        self.lines.get(key).copied().unwrap_or(self.line)
+    }
+
+    /// The last line that was about its values; 0: none was.
+    pub(super) fn last_line(&self) -> usize {
+        self.lines.values().copied().max().unwrap_or(0).max(self.line)
     }
 
     /// True for a keyword that is ENABLED or YES, its default counted.
@@ -128,6 +140,7 @@ impl Store {
             values: Values::new(),
             bound: Vec::new(),
             line: 0,
+            lines: BTreeMap::new(),
         })
     }
 
@@ -155,16 +168,5 @@ impl Store {
             let at = at.min(objects.len());
             objects.shift_insert(at, fold(to), object);
         }
-    }
-
-    /// The same without the lines that made it: what two sessions can be compared by.
-    pub fn without_lines(mut self) -> Self {
-        for object in self.kinds.values_mut().flat_map(IndexMap::values_mut) {
-            object.line = 0;
-            for bound in &mut object.bound {
-                bound.line = 0;
-            }
-        }
-        self
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct Remarks {
     pub(super) kept: Vec<&'static str>,
     /// Keywords that are left out.
     pub(super) dropped: Vec<String>,
+    /// What else is to be known.
+    pub(super) notices: Vec<String>,
 }
 
 /// Reads a command. The error is the reason.
@@ -109,6 +111,38 @@ fn op(mode: Mode, word: &str) -> Option<Op> {
 /// Groups that have kinds of ours.
 const GROUPS: [&str; 3] = ["gslb", "dns", "lb"];
 
+/// Kinds of these groups that an appliance has and that have no meaning here.
+const THEIRS: [&str; 28] = [
+    "lb policy",
+    "lb policylabel",
+    "lb action",
+    "lb group",
+    "lb route",
+    "lb route6",
+    "lb parameter",
+    "lb profile",
+    "lb wlm",
+    "lb global",
+    "lb sipParameters",
+    "lb persistentSessions",
+    "dns nameServer",
+    "dns suffix",
+    "dns proxyRecords",
+    "dns key",
+    "dns zone",
+    "dns caaRec",
+    "dns naptrRec",
+    "dns nsecRec",
+    "dns subnetCache",
+    "dns records",
+    "dns policy64",
+    "dns action64",
+    "gslb config",
+    "gslb ldnsentries",
+    "gslb ldnsentry",
+    "gslb runningConfig",
+];
+
 /// The kind of object, and the tokens behind its words. Err: the words.
 fn object(
     mode: Mode,
@@ -130,7 +164,7 @@ fn object(
     }
     let two: Vec<&str> = words.iter().map(String::as_str).collect();
     if let Ok(spec) = find(&two) {
-        return Ok((spec, tokens[2..].to_vec()));
+        return Ok((spec, tokens[two.len()..].to_vec()));
     }
     if let Ok(spec) = find(&two[..two.len().min(1)]) {
         return Ok((spec, tokens[1..].to_vec()));
@@ -200,7 +234,8 @@ fn foreign(op: Op, words: &str, mode: Mode) -> Result<Parsed, String> {
         return Err("gslb serviceGroup is not supported; add each member as a gslb service".to_owned());
     }
     let is_known = GROUPS.iter().any(|known| known.eq_ignore_ascii_case(group));
-    if mode == Mode::Shell && is_known {
+    let is_theirs = THEIRS.iter().any(|theirs| theirs.eq_ignore_ascii_case(words));
+    if mode == Mode::Shell && is_known && !is_theirs {
         return Err(format!("No such command [{} {words}]", op.word()));
     }
     Ok(Parsed::Notice(format!("{} {words} has no meaning here", op.word())))
@@ -229,6 +264,9 @@ impl Reader<'_> {
             self.at += 1;
             self.keyword(&token.text[1..])?;
         }
+        if self.spec.kind == Kind::LbVserver && self.op == Op::Add {
+            self.remarks.notices.push("kept and shown; it answers nothing here".to_owned());
+        }
         if matches!(self.op, Op::Bind | Op::Unbind) && self.out.tied.is_none() {
             return Err(format!("argument is missing: what to {}", self.op.word()));
         }
@@ -253,8 +291,8 @@ impl Reader<'_> {
     /// The next token, unless it is a keyword. `-5` is a value where a number is wanted.
     fn take(&mut self, arg: &Arg) -> Option<String> {
         let token = self.tokens.get(self.at)?;
-        let is_number = token.text.len() > 1
-            && token.text[1..].bytes().all(|b| b.is_ascii_digit())
+        let digits = token.text.strip_prefix('-').unwrap_or_default();
+        let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
             && matches!(arg.value, Value::Degrees(_) | Value::Number(..) | Value::Period);
         if token.is_keyword() && !is_number {
             return None;

@@ -1,10 +1,12 @@
 //! From a configuration of ours to objects: what NetScaler has a counterpart for. What it has none for stays in the
 //! document (`doc::merge`).
 
+use std::collections::HashMap;
+
 use super::{
     execute::{self, merge},
     kind::Kind,
-    objects::{Bound, Store, Values},
+    objects::{Bound, Object, Store, Values},
     table,
     translate::{METHODS, SKIPS, SPILL_ACTIONS, SPILLOVERS, SWITCHES, WEIGHTS},
 };
@@ -31,11 +33,12 @@ pub(super) fn read(file: &File) -> Store {
     for monitor in &file.monitors {
         self::monitor(&mut store, monitor);
     }
+    let pools = Pools::of(file);
     for service in &file.services {
-        self::service(&mut store, file, service);
+        self::service(&mut store, &pools, service);
     }
     for vserver in &file.vservers {
-        self::vserver(&mut store, file, vserver);
+        self::vserver(&mut store, &pools, vserver);
     }
     for domain in &file.domains {
         self::domain(&mut store, domain);
@@ -47,6 +50,27 @@ pub(super) fn read(file: &File) -> Store {
         self::policy(&mut store, policy);
     }
     store
+}
+
+/// Who is in which pool.
+struct Pools<'f> {
+    services: HashMap<&'f str, &'f Service>,
+    /// By service: the type of the first virtual server that has it.
+    types: HashMap<&'f str, Option<&'f str>>,
+}
+
+impl<'f> Pools<'f> {
+    fn of(file: &'f File) -> Self {
+        let services =
+            file.services.iter().map(|service| (service.head.name.value.as_str(), service)).collect();
+        let mut types = HashMap::new();
+        for vserver in &file.vservers {
+            for bound in &vserver.services {
+                types.entry(bound.service.value.as_str()).or_insert(vserver.service_type.as_deref());
+            }
+        }
+        Self { services, types }
+    }
 }
 
 /// Listeners that no kept command names.
@@ -67,9 +91,15 @@ pub(super) fn listeners(store: &mut Store, file: &File) {
         put(&mut values, "IPAddress", Some(ip.clone()));
         put(&mut values, "serviceType", Some("ADNS"));
         put(&mut values, "port", Some(port.clone()));
-        let name = format!("adns_{ip}_{port}");
+        let name = listener_name(&Object { values: values.clone(), ..Object::default() });
         make(store, Kind::Adns, &name, &values);
     }
+}
+
+/// The name of a listener that no command named.
+pub(super) fn listener_name(listener: &Object) -> String {
+    let of = |key: &str| listener.given(key).unwrap_or_default();
+    format!("adns_{}_{}", of("IPAddress"), of("port"))
 }
 
 fn put(values: &mut Values, key: &'static str, value: Option<impl ToString>) {
@@ -228,6 +258,13 @@ fn monitor(store: &mut Store, monitor: &Monitor) {
     put(&mut values, "destPort", monitor.port);
     enabled(&mut values, monitor.enabled);
     make(store, Kind::Monitor, name, &values);
+    let is_built_in = super::refer::is_built_in(Kind::Monitor, name)
+        && store
+            .get(Kind::Monitor, name)
+            .is_some_and(|made| made.values == super::translate::built_in_values(name));
+    if is_built_in {
+        store.remove(Kind::Monitor, name);
+    }
     if let MonitorKind::Load { metrics } = &monitor.kind {
         for metric in metrics {
             let mut values = Values::new();
@@ -238,15 +275,14 @@ fn monitor(store: &mut Store, monitor: &Monitor) {
     }
 }
 
-fn service(store: &mut Store, file: &File, service: &Service) {
+fn service(store: &mut Store, pools: &Pools<'_>, service: &Service) {
     let name = &service.head.name.value;
     let mut values = Values::new();
     let addresses: Vec<String> = service.addresses.iter().map(|at| at.value.to_string()).collect();
     if !addresses.is_empty() {
         values.insert("IPAddress", addresses);
         put(&mut values, "port", Some(service.port.unwrap_or(0)));
-        let is_bound = |vserver: &&Vserver| vserver.services.iter().any(|bound| bound.service.value == *name);
-        let kind = file.vservers.iter().find(is_bound).and_then(|vserver| vserver.service_type.as_deref());
+        let kind = pools.types.get(name.as_str()).copied().flatten();
         put(&mut values, "serviceType", Some(kind.unwrap_or("ANY")));
     }
     put(&mut values, "cnameEntry", service.cname.as_ref().map(|at| &at.value));
@@ -280,16 +316,12 @@ fn service(store: &mut Store, file: &File, service: &Service) {
 }
 
 /// The type of a virtual server that names none: of what its services have, the first.
-fn record_type(file: &File, vserver: &Vserver) -> RecordType {
+fn record_type(pools: &Pools<'_>, vserver: &Vserver) -> RecordType {
     if let Some(first) = vserver.types.as_ref().and_then(|types| types.first()) {
         return first.value;
     }
-    let services = || {
-        let bound = |bound: &crate::config::file::Bound| {
-            file.services.iter().find(|service| service.head.name.value == bound.service.value)
-        };
-        vserver.services.iter().filter_map(bound)
-    };
+    let services =
+        || vserver.services.iter().filter_map(|bound| pools.services.get(bound.service.value.as_str()));
     let has = |kind: RecordType| {
         services().any(|service| match kind {
             RecordType::Cname => service.cname.is_some(),
@@ -300,12 +332,12 @@ fn record_type(file: &File, vserver: &Vserver) -> RecordType {
     RecordType::ALL.into_iter().find(|kind| has(*kind)).unwrap_or(RecordType::A)
 }
 
-fn vserver(store: &mut Store, file: &File, vserver: &Vserver) {
+fn vserver(store: &mut Store, pools: &Pools<'_>, vserver: &Vserver) {
     let name = &vserver.head.name.value;
     let plain = &vserver.plain;
     let mut values = Values::new();
     put(&mut values, "serviceType", Some(vserver.service_type.as_deref().unwrap_or("ANY")));
-    put(&mut values, "dnsRecordType", Some(record_type(file, vserver)));
+    put(&mut values, "dnsRecordType", Some(record_type(pools, vserver)));
     let method = |method: crate::model::Method| theirs(&METHODS, method.name());
     put(&mut values, "lbMethod", vserver.method.as_ref().and_then(|at| method(at.value)));
     put(&mut values, "backupLBMethod", vserver.backup_method.as_ref().and_then(|at| method(at.value)));

@@ -74,7 +74,7 @@ pub(super) fn all(store: &Store) -> Vec<Reference> {
                             key,
                             kinds,
                             name: name.clone(),
-                            line: object.line,
+                            line: object.line_of(key),
                         });
                     }
                 }

@@ -291,7 +291,7 @@ const fn spec(kind: Kind, words: &'static str) -> Spec {
 
 const POLICY_NAME: Arg = arg("policyName", Value::Name(&[Kind::DnsPolicy]));
 const GOTO: Arg = arg("gotoPriorityExpression", Value::Goto).default("END");
-const INVOKE: Arg = text("invoke").many(2, 2);
+const INVOKE: Arg = arg("invoke", Value::Text).many(2, 2);
 
 /// Every kind, in the order in which a configuration is written.
 static SPECS: [Spec; 31] = [
@@ -473,7 +473,7 @@ static SPECS: [Spec; 31] = [
         ],
         options: &[
             text("persistenceType").default("NONE"),
-            arg("skippersistency", Value::Word(&["Bypass", "ReLb", "None"])).default("None").kept(),
+            arg("skippersistency", Value::Word(&["Bypass", "ReLb", "None"])).default("None"),
             number("timeout", 0, 1440).default("2").kept(),
             text("lbMethod").default("LEASTCONNECTION"),
             text("persistMask"),
@@ -648,7 +648,7 @@ const MONITOR: &[Arg] = &[
     arg("deviation", Value::Period).many(1, 2).default("0").kept(),
     arg("resptimeoutThresh", Value::Text).kept(),
     on("state"),
-    arg("destIP", Value::Address).kept(),
+    arg("destIP", Value::Address),
     number("destPort", 1, 65_535),
     arg("secure", YES_NO).default("NO"),
     arg("reverse", YES_NO).default("NO").kept(),
@@ -660,9 +660,9 @@ const MONITOR: &[Arg] = &[
     text("action"),
     arg("httpRequest", Value::Text),
     arg("respCode", Value::Codes).many(1, 64),
-    text("customHeaders"),
-    text("send"),
-    text("recv"),
+    arg("customHeaders", Value::Text),
+    arg("send", Value::Text),
+    arg("recv", Value::Text),
     text("rtspRequest"),
     text("query"),
     text("queryType"),

@@ -6,7 +6,7 @@ use super::{
     check::{address_of, answers, http_request},
     doc::{Doc, Row, V},
     kind::Kind,
-    objects::{Object, Store, fold},
+    objects::{Object, Store, Values, fold},
     refer, value, zone,
 };
 
@@ -161,7 +161,8 @@ fn monitor_type(monitor: &Object) -> Option<&'static str> {
 /// The monitors that are there without a command and are bound to a service.
 fn built_in(store: &Store) -> Vec<Object> {
     let mut out: Vec<Object> = Vec::new();
-    for bound in store.all(Kind::Service).flat_map(|service| service.bound_of("monitorName")) {
+    let watched = store.all(Kind::Service).filter(|service| service.given("healthMonitor") != Some("NO"));
+    for bound in watched.flat_map(|service| service.bound_of("monitorName")) {
         let is_new = store.get(Kind::Monitor, &bound.name).is_none()
             && refer::is_built_in(Kind::Monitor, &bound.name)
             && !out.iter().any(|other| fold(&other.name) == fold(&bound.name));
@@ -169,16 +170,23 @@ fn built_in(store: &Store) -> Vec<Object> {
             continue;
         }
         let name = fold(&bound.name);
-        let stem = name.trim_end_matches("-default").trim_end_matches("-ecv");
-        let kind = if stem == "https" { "HTTP".to_owned() } else { stem.to_ascii_uppercase() };
-        let mut values = super::Values::new();
-        values.insert("type", vec![if kind == "UDP" { "UDP-ECV".to_owned() } else { kind }]);
-        if stem == "https" {
-            values.insert("secure", vec!["YES".to_owned()]);
-        }
-        out.push(Object { name, values, bound: Vec::new(), line: 0 });
+        let values = built_in_values(&name);
+        out.push(Object { name, values, ..Object::default() });
     }
     out
+}
+
+/// What a monitor says that is there without a command.
+pub(super) fn built_in_values(name: &str) -> Values {
+    let name = fold(name);
+    let stem = name.trim_end_matches("-default").trim_end_matches("-ecv");
+    let kind = if stem == "https" { "HTTP".to_owned() } else { stem.to_ascii_uppercase() };
+    let mut values = Values::new();
+    values.insert("type", vec![if kind == "UDP" { "UDP-ECV".to_owned() } else { kind }]);
+    if stem == "https" {
+        values.insert("secure", vec!["YES".to_owned()]);
+    }
+    values
 }
 
 fn monitors(store: &Store, out: &mut Translated) {

@@ -1,0 +1,1 @@
+//! Imported configurations, started.
