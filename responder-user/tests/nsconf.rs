@@ -49,7 +49,7 @@ fn fragments() -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".conf"))
+        .filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "conf"))
         .collect();
     names.sort();
     assert!(names.len() >= 12, "{names:?}");

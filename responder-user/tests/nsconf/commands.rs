@@ -278,6 +278,39 @@ fn rename_and_rm_take_references_along() {
     config::parse(&output.toml, &scratch.path().join("responder.toml")).unwrap();
 }
 
+/// What the configuration says of an object beside NetScaler's options stays with it under its new name.
+#[test]
+fn a_renamed_object_keeps_its_row() {
+    let mut session = session();
+    for command in [
+        "rename gslb service hk hongkong",
+        "rename gslb vserver www shop",
+        "rename gslb vserver lb-vserver lb",
+    ] {
+        assert_eq!(session.run(command).outcome, Outcome::Done, "{command}");
+    }
+    assert_eq!(
+        error(&session.run("rename gslb vserver shop www-backup")),
+        "Resource already exists [gslb vserver www-backup]"
+    );
+    let (text, path) = example("complete.toml");
+    let output = session.output().unwrap().toml;
+    let rows = |text: &str| {
+        text.lines().filter(|line| line.starts_with("[[")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&output), rows(&text), "no row moved");
+    let loaded = config::parse(&output, &path).unwrap();
+    let service = loaded.model.service(loaded.model.service_named("hongkong").unwrap());
+    assert_eq!(
+        (service.addresses.len(), service.location.as_ref().unwrap().to_string().as_str()),
+        (2, "Asia.HK")
+    );
+    assert_eq!(service.behind, loaded.model.vserver_named("lb"));
+    let shop = loaded.model.vserver_named("shop").unwrap();
+    assert_eq!(loaded.model.vserver(shop).types.len(), 2);
+    assert!(loaded.model.domains.iter().all(|domain| domain.vserver == shop), "a list of names among them");
+}
+
 #[test]
 fn records_come_and_go_with_their_zones() {
     let scratch = tempfile::tempdir().unwrap();

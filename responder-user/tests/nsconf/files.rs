@@ -141,7 +141,7 @@ fn binds_may_stand_before_what_they_bind() {
 #[test]
 fn keywords_names_and_values_ignore_case() {
     let (text, _) = fragment("A.conf");
-    let loud: String = text.lines().map(|line| format!("{}\n", line.to_uppercase())).collect();
+    let loud: String = text.lines().flat_map(|line| [line.to_uppercase(), "\n".to_owned()]).collect();
     let path = Path::new("responder.toml");
     let (quiet, loud) = (import(&text, path).unwrap(), import(&loud, path).unwrap());
     let folded = |imported: &Imported| imported.output.toml.to_lowercase();

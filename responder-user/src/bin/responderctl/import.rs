@@ -39,6 +39,7 @@ pub fn import(style: Output, file: &Path, to: Option<&Path>) -> Result<(), Failu
             );
             return Err(Failure::Say(text, Vec::new()));
         }
+        check(&imported.output, target)?;
         tell(file, &imported.remarks);
         io::stdout().write_all(imported.output.toml.as_bytes())?;
         return Ok(());
@@ -76,6 +77,16 @@ fn tell(file: &Path, remarks: &[Remark]) {
     }
 }
 
+/// Whether the result can run.
+fn check(made: &Made, to: &Path) -> Result<(), Failure> {
+    let details = match config::parse(&made.toml, to) {
+        Ok(_) => return Ok(()),
+        Err(ConfigError::Problems(list)) => list.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![error.to_string()],
+    };
+    Err(Failure::Say("the result is no configuration that can run; nothing is written".to_owned(), details))
+}
+
 /// Writes the master files and then the configuration, if it holds what it must: files that were there before it and are
 /// not of an import are never written over.
 fn write(made: &Made, to: &Path) -> Result<Vec<PathBuf>, Failure> {
@@ -83,9 +94,12 @@ fn write(made: &Made, to: &Path) -> Result<Vec<PathBuf>, Failure> {
     let cannot = |path: &Path, error: &dyn std::fmt::Display| {
         Failure::Say(format!("{} cannot be written: {error}", path.display()), Vec::new())
     };
-    let mut written = Vec::new();
+    let (mut written, mut fresh) = (Vec::new(), Vec::new());
     for (path, text) in &made.files {
         let path = folder.join(path);
+        if !path.exists() {
+            fresh.push(path.clone());
+        }
         match fs::read_to_string(&path) {
             Ok(there) if there == *text => continue,
             Ok(there) if !import::is_master_of_ours(&there) => {
@@ -96,16 +110,11 @@ fn write(made: &Made, to: &Path) -> Result<Vec<PathBuf>, Failure> {
         fs::write(&path, text).map_err(|error| cannot(&path, &error))?;
         written.push(path);
     }
-    let checked = config::parse(&made.toml, to);
-    if let Err(error) = checked {
-        let details = match &error {
-            ConfigError::Problems(list) => list.iter().map(ToString::to_string).collect(),
-            ConfigError::Io { .. } => vec![error.to_string()],
-        };
-        return Err(Failure::Say(
-            "the result is no configuration that can run; nothing is written".to_owned(),
-            details,
-        ));
+    if let Err(failure) = check(made, to) {
+        for path in fresh {
+            let _ = fs::remove_file(path);
+        }
+        return Err(failure);
     }
     fs::write(to, &made.toml).map_err(|error| cannot(to, &error))?;
     written.push(to.to_owned());

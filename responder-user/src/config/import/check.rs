@@ -123,7 +123,7 @@ fn vserver(store: &Store, vserver: &Object, out: &mut Findings) {
     match (vserver.given("soMethod"), vserver.number("soThreshold")) {
         (None | Some("DYNAMICCONNECTION"), _) => {}
         (Some(so), None) => {
-            out.error(line_of("soMethod"), format!("{name}: soMethod {so} needs soThreshold"))
+            out.error(line_of("soMethod"), format!("{name}: soMethod {so} needs soThreshold"));
         }
         (Some("HEALTH"), Some(percent)) if percent > 100 => {
             out.error(
@@ -132,6 +132,10 @@ fn vserver(store: &Store, vserver: &Object, out: &mut Findings) {
             );
         }
         _ => {}
+    }
+    if vserver.number("backupSessionTimeout") == Some(1) {
+        let line = line_of("backupSessionTimeout");
+        out.error(line, format!("{name}: backupSessionTimeout: 1 is not in the range 2..1440; 0 is off"));
     }
     if vserver.given("soBackupAction") == Some("REDIRECT") && vserver.given("redirectURL").is_none() {
         out.warning(

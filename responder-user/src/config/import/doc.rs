@@ -90,6 +90,38 @@ fn fold_id(text: &str) -> String {
     text.trim_end_matches('.').to_ascii_lowercase()
 }
 
+/// Gives an object its new name in a document and in what it is compared with: so the row stays the same row. What refers
+/// to it in keys that have no counterpart follows, too.
+pub(super) fn rename(document: &mut DocumentMut, before: &mut Doc, table: &str, from: &str, to: &str) {
+    let keys = |kind: &str| -> &[&str] {
+        match (table, kind) {
+            ("vserver", "domain" | "domain_list") => &["vserver"],
+            ("vserver", "service") => &["behind"],
+            _ if table == kind => &["name"],
+            _ => &[],
+        }
+    };
+    for row in &mut before.rows {
+        for (_, value) in row.fields.iter_mut().filter(|(key, _)| keys(row.kind).contains(key)) {
+            if matches!(value, V::S(text) if fold_id(text) == fold_id(from)) {
+                *value = to.into();
+            }
+        }
+    }
+    for kind in ["vserver", "service", "monitor", "dns_action", "dns_policy", "domain", "domain_list"] {
+        let Some(list) = document.get_mut(kind).and_then(Item::as_array_of_tables_mut) else { continue };
+        for table in list.iter_mut() {
+            for key in keys(kind) {
+                let is_it =
+                    table.get(key).and_then(Item::as_str).is_some_and(|text| fold_id(text) == fold_id(from));
+                if is_it {
+                    replace(table, key, &to.into());
+                }
+            }
+        }
+    }
+}
+
 /// Changes a document as `after` differs from `before`. What neither speaks of stays: comments, order, other keys.
 pub(super) fn merge(document: &mut DocumentMut, before: &Doc, after: &Doc) {
     const NONE: &[(&str, V)] = &[];
@@ -148,13 +180,12 @@ fn merge_rows(document: &mut DocumentMut, kind: &'static str, before: &Doc, afte
             continue;
         }
         let old_fields = earlier.map_or(&empty, |earlier| &earlier.fields);
-        match places.get(&id).and_then(|at| list.get_mut(*at)) {
-            Some(table) => merge_fields(table, old_fields, &row.fields),
-            None => {
-                let mut table = Table::new();
-                merge_fields(&mut table, &empty, &row.fields);
-                list.push(table);
-            }
+        if let Some(table) = places.get(&id).and_then(|at| list.get_mut(*at)) {
+            merge_fields(table, old_fields, &row.fields)
+        } else {
+            let mut table = Table::new();
+            merge_fields(&mut table, &empty, &row.fields);
+            list.push(table);
         }
     }
     gone.sort_unstable();

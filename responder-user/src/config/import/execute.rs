@@ -343,10 +343,10 @@ fn change(
         }
         return Ok(Done::Changed);
     }
-    if let Some(tied) = &command.tied {
-        if let Some(text) = meaningless(store, spec, tied)? {
-            return Ok(Done::Notice(text));
-        }
+    if let Some(tied) = &command.tied
+        && let Some(text) = meaningless(store, spec, tied)?
+    {
+        return Ok(Done::Notice(text));
     }
     let is_there = store.get(spec.kind, name).is_some();
     if !is_there && spec.ids > 0 {
@@ -361,7 +361,14 @@ fn change(
         let object = store.entry(spec.kind, name);
         match command.op {
             Some(Op::Unbind) => untie(object, binding, tied)?,
-            op => tie(object, spec, binding, tied, op == Some(Op::Set) && mode != Mode::Kept, line)?,
+            op => tie(
+                object,
+                spec,
+                binding,
+                tied,
+                op == Some(Op::Set) && mode != Mode::Kept && tied.what != "viewName",
+                line,
+            )?,
         }
     }
     let object = store.entry(spec.kind, name);

@@ -59,7 +59,7 @@ pub fn import(text: &str, path: &Path) -> Result<Imported, Refused> {
         match execute::execute(&mut session.store, Mode::File, &command, line) {
             Ok(Done::Changed) => {}
             Ok(Done::Show) => {
-                remarks.push(remark(line, Weight::Notice, "prints nothing: this is a file".to_owned()))
+                remarks.push(remark(line, Weight::Notice, "prints nothing: this is a file".to_owned()));
             }
             Ok(Done::Notice(text)) => remarks.push(remark(line, Weight::Notice, text)),
             Err(text) => remarks.push(remark(line, Weight::Error, text)),
@@ -115,7 +115,7 @@ fn read(
     let mut result = Ok(());
     for tokens in expand(&tokens)? {
         let policy = foreign_policy(&tokens);
-        match parse(Mode::File, tokens, &mut of_line) {
+        match parse(Mode::File, &tokens, &mut of_line) {
             Ok(Parsed::Command(command)) => commands.push((line, command)),
             Ok(Parsed::Notice(text)) => {
                 session.store.foreign_policies.extend(policy);

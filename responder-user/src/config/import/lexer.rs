@@ -64,13 +64,14 @@ pub fn lex(line: &str) -> Result<Vec<Token>, LexError> {
                     .ok_or_else(|| LexError { quote: first, column: line[..at].chars().count() + 1 })?;
                 (text, taken + 1, true)
             }
-            _ => match q_quoted(rest) {
-                Some((text, taken)) => (text, taken, true),
-                None => {
+            _ => {
+                if let Some((text, taken)) = q_quoted(rest) {
+                    (text, taken, true)
+                } else {
                     let taken = bare(rest);
                     (rest[..taken].to_owned(), taken, false)
                 }
-            },
+            }
         };
         out.push(Token { text, is_quoted, is_glued });
         at += taken;

@@ -186,6 +186,8 @@ struct Base {
 pub struct Session {
     store: Store,
     base: Option<Base>,
+    /// Tables, old and new names of what was renamed since.
+    renamed: Vec<(&'static str, String, String)>,
     /// Where the configuration stands, or will stand.
     path: PathBuf,
 }
@@ -196,7 +198,7 @@ const LOCATIONS: &str = "/var/netscaler/locdb";
 impl Session {
     /// Without any object. `path` is where the configuration will stand.
     pub fn new(path: &Path) -> Self {
-        Self { store: Store::default(), base: None, path: path.to_owned() }
+        Self { store: Store::default(), base: None, renamed: Vec::new(), path: path.to_owned() }
     }
 
     /// Starts from a configuration: the text of `path`, whose folder holds the files that it names.
@@ -231,7 +233,7 @@ impl Session {
         };
         let mut reply = Reply::new(Outcome::Done);
         reply.remarks = warnings.into_iter().map(|text| remark(0, Weight::Warning, text)).collect();
-        let before = self.store.clone();
+        let (before, renamed) = (self.store.clone(), self.renamed.len());
         let known = check::check(&before);
         let lines = match expand(&tokens) {
             Ok(lines) => lines,
@@ -241,7 +243,7 @@ impl Session {
             }
         };
         for tokens in lines {
-            self.one(tokens, &mut reply);
+            self.one(&tokens, &mut reply);
             if !matches!(reply.outcome, Outcome::Done) {
                 break;
             }
@@ -255,6 +257,7 @@ impl Session {
         }
         if matches!(reply.outcome, Outcome::Error(_)) {
             self.store = before;
+            self.renamed.truncate(renamed);
         } else {
             let news = found.warnings.into_iter().filter(|warning| is_new(&known.warnings, warning));
             reply.remarks.extend(news.map(|warning| remark(0, Weight::Warning, warning.text)));
@@ -262,9 +265,9 @@ impl Session {
         reply
     }
 
-    fn one(&mut self, tokens: Vec<Token>, reply: &mut Reply) {
+    fn one(&mut self, tokens: &[Token], reply: &mut Reply) {
         let mut remarks = Remarks::default();
-        let policy = foreign_policy(&tokens);
+        let policy = foreign_policy(tokens);
         let parsed = parse::parse(Mode::Shell, tokens, &mut remarks);
         match parsed {
             Err(text) => reply.outcome = Outcome::Error(text),
@@ -276,7 +279,10 @@ impl Session {
                 reply.asked = asked(&command);
                 // Any line number but 0: what a command says is checked more strictly than what a file had.
                 reply.outcome = match execute::execute(&mut self.store, Mode::Shell, &command, 1) {
-                    Ok(Done::Changed) => Outcome::Done,
+                    Ok(Done::Changed) => {
+                        self.renamed.extend(renamed(&command));
+                        Outcome::Done
+                    }
                     Ok(Done::Show) => Outcome::Show,
                     Ok(Done::Notice(text)) => Outcome::Notice(text),
                     Err(text) => Outcome::Error(text),
@@ -289,10 +295,12 @@ impl Session {
     /// The configuration as it is to be written.
     pub fn output(&self) -> Result<Output, ConfigError> {
         let translated = translate::translate(&self.store, &|typed| self.find(typed));
-        let none = Doc::default();
-        let (text, before) =
-            self.base.as_ref().map_or(("", &none), |base| (base.text.as_str(), &base.before));
+        let text = self.base.as_ref().map_or("", |base| &base.text);
+        let mut before = self.base.as_ref().map_or_else(Doc::default, |base| base.before.clone());
         let mut document: DocumentMut = text.parse().map_err(|_| self.broken("is no TOML"))?;
+        for (table, from, to) in &self.renamed {
+            doc::rename(&mut document, &mut before, table, from, to);
+        }
         let mut remarks: Vec<Remark> = translated
             .warnings
             .iter()
@@ -309,7 +317,7 @@ impl Session {
                 "no service of type ADNS says where to listen: every address of this host is listened on";
             remarks.push(remark(0, Weight::Warning, text.to_owned()));
         }
-        doc::merge(&mut document, before, &translated.doc);
+        doc::merge(&mut document, &before, &translated.doc);
         let kept = self.kept(&document.to_string(), &translated.files)?;
         if self.base.as_ref().is_none_or(|base| base.kept != kept) {
             keep(&mut document, &kept);
@@ -412,6 +420,20 @@ fn asked(command: &Command) -> Option<Asked> {
     Some(Asked { op: command.op?, kind: command.kind?, name })
 }
 
+/// Table, old and new name of an object that a command renames.
+fn renamed(command: &Command) -> Option<(&'static str, String, String)> {
+    let table = match command.kind.filter(|_| command.op == Some(Op::Rename))? {
+        Kind::Vserver => "vserver",
+        Kind::Service => "service",
+        Kind::Monitor => "monitor",
+        Kind::DnsAction => "dns_action",
+        Kind::DnsPolicy => "dns_policy",
+        _ => return None,
+    };
+    let to = command.values.get("newName")?.first()?.clone();
+    Some((table, command.names.first()?.join(" "), to))
+}
+
 /// The name of a policy that is no DNS policy: `add lb policy p …`.
 fn foreign_policy(tokens: &[Token]) -> Option<String> {
     let word = |i: usize| tokens.get(i).map(|token| fold(&token.text));
@@ -456,7 +478,7 @@ fn expand(tokens: &[Token]) -> Result<Vec<Vec<Token>>, String> {
 /// Runs a command that a configuration keeps. What no longer fits the objects is let go.
 fn replay(store: &mut Store, line: &str) {
     let Ok(tokens) = lexer::lex(line) else { return };
-    if let Ok(Parsed::Command(command)) = parse::parse(Mode::Kept, tokens, &mut Remarks::default()) {
+    if let Ok(Parsed::Command(command)) = parse::parse(Mode::Kept, &tokens, &mut Remarks::default()) {
         let _ = execute::execute(store, Mode::Kept, &command, 0);
     }
 }
@@ -464,7 +486,7 @@ fn replay(store: &mut Store, line: &str) {
 /// Whether a configuration may keep a command.
 pub(in crate::config) fn check_kept(line: &str) -> Result<(), String> {
     let tokens = lexer::lex(line).map_err(|error| error.to_string())?;
-    match parse::parse(Mode::Kept, tokens, &mut Remarks::default())? {
+    match parse::parse(Mode::Kept, &tokens, &mut Remarks::default())? {
         Parsed::Command(Command { op: Some(Op::Show | Op::Stat), .. }) => {
             Err("asks for something".to_owned())
         }

@@ -63,7 +63,7 @@ pub(super) struct Remarks {
 }
 
 /// Reads a command. The error is the reason.
-pub(super) fn parse(mode: Mode, tokens: Vec<Token>, remarks: &mut Remarks) -> Result<Parsed, String> {
+pub(super) fn parse(mode: Mode, tokens: &[Token], remarks: &mut Remarks) -> Result<Parsed, String> {
     let Some(first) = tokens.first() else { return Ok(Parsed::Notice(String::new())) };
     let Some(op) = op(mode, &first.text) else {
         let is_other = OTHER_OPS.iter().any(|word| word.eq_ignore_ascii_case(&first.text));
@@ -73,7 +73,7 @@ pub(super) fn parse(mode: Mode, tokens: Vec<Token>, remarks: &mut Remarks) -> Re
             _ => Ok(Parsed::Notice("is no command".to_owned())),
         };
     };
-    let (spec, rest) = match object(mode, op, &tokens[1..], remarks) {
+    let (spec, rest) = match object(mode, &tokens[1..], remarks) {
         Ok(found) => found,
         Err(words) => return foreign(op, &words, mode),
     };
@@ -146,7 +146,6 @@ const THEIRS: [&str; 28] = [
 /// The kind of object, and the tokens behind its words. Err: the words.
 fn object(
     mode: Mode,
-    op: Op,
     tokens: &[Token],
     remarks: &mut Remarks,
 ) -> Result<(&'static Spec, Vec<Token>), String> {
@@ -182,7 +181,6 @@ fn object(
         rest[0] = Token { text: name.to_owned(), is_quoted: false, is_glued: false };
         return Ok((spec, rest));
     }
-    let _ = op;
     Err(two.join(" "))
 }
 
@@ -408,18 +406,18 @@ impl Reader<'_> {
             self.take(&binding.what).ok_or_else(|| format!("argument is missing [{}]", binding.what.key))?;
         let name = value::read(&binding.what, &typed)?;
         let mut tied = Tied { what: binding.what.key, name, values: Values::new(), unset: Vec::new() };
-        if self.op != Op::Unbind {
+        if self.op == Op::Unbind {
+            // What was given to `bind` may be given again.
+            while self.tokens.get(self.at).is_some_and(|token| !token.is_keyword()) {
+                self.at += 1;
+            }
+        } else {
             for arg in binding.positionals {
                 match self.take(arg) {
                     Some(typed) => drop(tied.values.insert(arg.key, vec![value::read(arg, &typed)?])),
                     None if arg.least == 0 => {}
                     None => return Err(format!("argument is missing [{}]", arg.key)),
                 }
-            }
-        } else {
-            // What was given to `bind` may be given again.
-            while self.tokens.get(self.at).is_some_and(|token| !token.is_keyword()) {
-                self.at += 1;
             }
         }
         if let Some(other) = &self.out.tied {

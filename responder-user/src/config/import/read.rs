@@ -155,7 +155,8 @@ fn locations(store: &mut Store, file: &File) {
         let path = &source.path.value;
         let format =
             geo::FORMATS.iter().find(|(_, format)| Some(*format) == source.format).map(|(name, _)| *name);
-        let is_database = format == Some("mmdb") || (format.is_none() && path.ends_with(".mmdb"));
+        let is_database =
+            format == Some("mmdb") || (format.is_none() && path.to_ascii_lowercase().ends_with(".mmdb"));
         let kind = if format.is_some_and(|name| name.ends_with('6')) {
             Kind::LocationFile6
         } else {
@@ -359,6 +360,7 @@ fn vserver(store: &mut Store, pools: &Pools<'_>, vserver: &Vserver) {
     }
     put(&mut values, "netmask", Some(netmask(plain.hash_mask.0)));
     put(&mut values, "v6netmasklen", Some(plain.hash_mask.1));
+    put(&mut values, "backupSessionTimeout", plain.backup_session_timeout.map(minutes));
     put(&mut values, "toggleOrder", plain.descending_order.then_some("DESCENDING"));
     put(&mut values, "orderThreshold", Some(plain.order_threshold));
     enabled(&mut values, plain.enabled);

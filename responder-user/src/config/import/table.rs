@@ -537,6 +537,8 @@ static SPECS: [Spec; 31] = [
             text("sitePassword").dropped(),
             text("encrypted").many(0, 0).dropped(),
             text("encryptmethod").dropped(),
+            text("kek").many(0, 0).dropped(),
+            text("suffix").dropped(),
         ],
         ..spec(Kind::Site, "gslb site")
     },
@@ -676,6 +678,8 @@ const MONITOR: &[Arg] = &[
     text("secondaryPassword").dropped(),
     text("encrypted").many(0, 0).dropped(),
     text("encryptmethod").dropped(),
+    text("kek").many(0, 0).dropped(),
+    text("suffix").dropped(),
     text("radKey").dropped(),
     text("radNASid"),
     text("radNASip"),
@@ -788,7 +792,7 @@ const VSERVER: &[Arg] = &[
     off("disablePrimaryOnDown"),
     arg("dynamicWeight", Value::Word(&["SERVICECOUNT", "SERVICEWEIGHT", "DISABLED"])).default("DISABLED"),
     arg("considerEffectiveState", Value::Word(&["NONE", "STATE_ONLY"])).default("NONE"),
-    number("backupSessionTimeout", 0, 1440).default("0").kept(),
+    number("backupSessionTimeout", 0, 1440).default("0"),
     on("state"),
     arg("soMethod", Value::Word(&["CONNECTION", "DYNAMICCONNECTION", "BANDWIDTH", "HEALTH", "NONE"]))
         .default("NONE"),

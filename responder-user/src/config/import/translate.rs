@@ -95,17 +95,14 @@ fn locations(store: &Store, find: &dyn Fn(&str) -> Option<String>, out: &mut Tra
         let Some(file) = store.get(kind, "") else { continue };
         let typed = file.given("Locationfile").unwrap_or_default();
         let default = if kind == Kind::LocationFile { "netscaler" } else { "netscaler6" };
-        match find(typed) {
-            Some(path) => files.push(V::T(vec![
-                ("path", V::S(path)),
-                ("format", file.given("format").unwrap_or(default).into()),
-            ])),
-            None => {
-                let text = format!(
-                    "location file {typed} cannot be read here and is left out: addresses of no custom location have none"
-                );
-                out.warnings.push((file.line, text));
-            }
+        if let Some(path) = find(typed) {
+            let format = file.given("format").unwrap_or(default);
+            files.push(V::T(vec![("path", V::S(path)), ("format", format.into())]));
+        } else {
+            let text = format!(
+                "location file {typed} cannot be read here and is left out: addresses of no custom location have none"
+            );
+            out.warnings.push((file.line, text));
         }
     }
     if !files.is_empty() {
@@ -414,6 +411,7 @@ fn vserver(store: &Store, vserver: &Object, out: &mut Translated) -> Row {
     row.put("effective_state", vserver.given("considerEffectiveState").map(|_| "state-only"));
     row.put("skip_persistency", word(&SKIPS, skip(store, vserver, out).as_deref()));
     row.put("persistence", persistence(vserver));
+    row.put("backup_session_timeout", minutes(vserver, "backupSessionTimeout"));
     row.put("spillover", spillover(vserver));
     row.put("dynamic_weight", word(&WEIGHTS, vserver.given("dynamicWeight")));
     row.put("hash_mask", mask(vserver, "netmask"));
@@ -446,8 +444,9 @@ fn skip(store: &Store, vserver: &Object, out: &mut Translated) -> Option<String>
         let lb = store.all(Kind::LbVserver).find(is_it)?;
         Some((lb.name.clone(), lb.given("skippersistency")?.to_owned()))
     };
-    let services = vserver.bound_of("serviceName").filter_map(|bound| store.get(Kind::Service, &bound.name));
-    let (lb, skip) = services.filter_map(behind).next()?;
+    let mut services =
+        vserver.bound_of("serviceName").filter_map(|bound| store.get(Kind::Service, &bound.name));
+    let (lb, skip) = services.find_map(behind)?;
     let text = format!(
         "gslb vserver {}: skippersistency {skip} is that of lb vserver {lb}, for which a service stands",
         vserver.name
@@ -508,10 +507,10 @@ fn actions(store: &Store, out: &mut Translated) {
         let mut row = Row::new("dns_action", action.name.as_str());
         match action.given("actionType").unwrap_or("noop") {
             "GslbPrefLoc" => {
-                row.set("preferred_locations", strings(action.all("preferredLocList").iter().cloned()))
+                row.set("preferred_locations", strings(action.all("preferredLocList").iter().cloned()));
             }
             "ViewName" => {
-                row.put("view", action.given("viewName").map(|view| named(store, Kind::DnsView, view)))
+                row.put("view", action.given("viewName").map(|view| named(store, Kind::DnsView, view)));
             }
             "Rewrite_Response" => {
                 row.set("rewrite", strings(action.all("IPAddress").iter().cloned()));

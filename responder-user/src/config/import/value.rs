@@ -15,8 +15,7 @@ pub(super) fn read(arg: &Arg, typed: &str) -> Result<String, String> {
 
 fn one(kind: Value, typed: &str) -> Result<String, String> {
     match kind {
-        Value::Text => Ok(typed.to_owned()),
-        Value::Url => Ok(typed.to_owned()),
+        Value::Text | Value::Url => Ok(typed.to_owned()),
         Value::Name(_) => name(typed).map(|()| typed.to_owned()),
         Value::Word(words) => words
             .iter()

@@ -62,6 +62,8 @@ fn whole(spec: &Spec, object: &Object) -> Option<String> {
         let list = if spec.kind == Kind::Service { &list[..1] } else { list };
         line = format!("{line} {}", words(list));
     }
+    let filled = filled(spec, object);
+    let object = filled.as_ref().unwrap_or(object);
     let rest: Vec<&str> = object.values.keys().filter(|key| !said.contains(key)).copied().collect();
     Some(
         line + &options(
@@ -71,11 +73,23 @@ fn whole(spec: &Spec, object: &Object) -> Option<String> {
     )
 }
 
+/// A zone of ours may leave to its defaults what `add dns soaRec` asks for.
+fn filled(spec: &Spec, object: &Object) -> Option<Object> {
+    if spec.kind != Kind::SoaRec {
+        return None;
+    }
+    let defaults = crate::model::zone::Soa::default_for(&crate::model::DnsName::parse(&object.name).ok()?);
+    let mut filled = object.clone();
+    filled.values.entry("originServer").or_insert_with(|| vec![defaults.mname.to_string()]);
+    filled.values.entry("contact").or_insert_with(|| vec![defaults.rname.to_string()]);
+    Some(filled)
+}
+
 fn options<'k>(keys: impl Iterator<Item = &'k str>, values: &Values) -> String {
     let mut out = String::new();
     for key in keys {
         if let Some(list) = values.get(key) {
-            out += &format!(" -{key}{}{}", if list.is_empty() { "" } else { " " }, words(list));
+            out.extend([" -", key, if list.is_empty() { "" } else { " " }, &words(list)]);
         }
     }
     out
@@ -185,7 +199,7 @@ fn changes(spec: &'static Spec, from: &Object, to: &Object) -> Vec<String> {
         out.push(format!("set {}{}", subject(spec, to), options(keys, &to.values)));
     }
     if !gone.is_empty() {
-        let keys: String = gone.iter().map(|key| format!(" -{key}")).collect();
+        let keys: String = gone.iter().flat_map(|key| [" -", key]).collect();
         out.push(format!("unset {}{keys}", subject(spec, to)));
     }
     out

@@ -193,7 +193,15 @@ fn master(apex: &DnsName, soa: Option<&Object>, records: &[(Kind, &Object)]) -> 
     for (kind, record) in records {
         let Some(name) = owner(record) else { continue };
         let ttl = record.given("TTL").map_or_else(String::new, |ttl| format!(" {ttl}"));
-        out += &format!("{}{ttl} IN {} {}\n", dotted(&name), record_type(*kind), data(*kind, record));
+        out.extend([
+            &dotted(&name),
+            ttl.as_str(),
+            " IN ",
+            record_type(*kind),
+            " ",
+            &data(*kind, record),
+            "\n",
+        ]);
     }
     out
 }
@@ -221,7 +229,7 @@ fn quoted(text: &str) -> String {
         match byte {
             b'"' | b'\\' => out.extend(['\\', byte as char]),
             b' '..=b'~' => out.push(byte as char),
-            _ => out += &format!("\\{byte:03}"),
+            _ => out.extend(["\\", &format!("{byte:03}")]),
         }
     }
     out + "\""
