@@ -106,7 +106,7 @@ fn damaged(line: &str, what: &Damage) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("RESPONDER_FULL").is_some() { 20_000 } else { 100 }))]
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("RESPONDER_FULL").is_some() { 20_000 } else { 60 }))]
 
     /// A file with some lines damaged is taken over or refused, and what is taken over can be saved and read again.
     #[test]

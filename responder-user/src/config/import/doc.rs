@@ -181,7 +181,7 @@ fn merge_rows(document: &mut DocumentMut, kind: &'static str, before: &Doc, afte
         }
         let old_fields = earlier.map_or(&empty, |earlier| &earlier.fields);
         if let Some(table) = places.get(&id).and_then(|at| list.get_mut(*at)) {
-            merge_fields(table, old_fields, &row.fields)
+            merge_fields(table, old_fields, &row.fields);
         } else {
             let mut table = Table::new();
             merge_fields(&mut table, &empty, &row.fields);

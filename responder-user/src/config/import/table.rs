@@ -661,7 +661,7 @@ const MONITOR: &[Arg] = &[
     text("tosId"),
     text("action"),
     arg("httpRequest", Value::Text),
-    arg("respCode", Value::Codes).many(1, 64),
+    arg("respCode", Value::Codes).many(1, 64).default("200"),
     arg("customHeaders", Value::Text),
     arg("send", Value::Text),
     arg("recv", Value::Text),

@@ -172,24 +172,8 @@ fn file_stem(apex: &str) -> String {
 }
 
 /// A master file.
-fn master(apex: &DnsName, soa: Option<&Object>, records: &[(Kind, &Object)]) -> String {
-    let defaults = crate::model::zone::Soa::default_for(apex);
-    let given = |key: &str| soa.and_then(|soa| soa.given(key));
-    let default =
-        |key: &str| table::spec_of(Kind::SoaRec).arg(key).and_then(|arg| arg.default).unwrap_or("1");
-    let mname = given("originServer").map_or_else(|| dotted(&defaults.mname), absolute);
-    let rname = given("contact").and_then(mailbox).unwrap_or(defaults.rname);
-    let numbers: Vec<&str> = ["serial", "refresh", "retry", "expire", "minimum"]
-        .into_iter()
-        .map(|key| given(key).unwrap_or_else(|| default(key)))
-        .collect();
-    let ttl = given("TTL").unwrap_or_else(|| default("TTL"));
-    let mut out = format!(
-        "{HEADER}\n$TTL {TTL}\n{} {ttl} IN SOA {mname} {} {}\n",
-        dotted(apex),
-        dotted(&rname),
-        numbers.join(" ")
-    );
+fn master(apex: &DnsName, given: Option<&Object>, records: &[(Kind, &Object)]) -> String {
+    let mut out = format!("{HEADER}\n$TTL {TTL}\n{}\n", soa(apex, given));
     for (kind, record) in records {
         let Some(name) = owner(record) else { continue };
         let ttl = record.given("TTL").map_or_else(String::new, |ttl| format!(" {ttl}"));
@@ -204,6 +188,19 @@ fn master(apex: &DnsName, soa: Option<&Object>, records: &[(Kind, &Object)]) -> 
         ]);
     }
     out
+}
+
+/// The SOA record of a zone; what is not given has its default.
+fn soa(apex: &DnsName, given: Option<&Object>) -> String {
+    let defaults = crate::model::zone::Soa::default_for(apex);
+    let given = |key: &str| given.and_then(|soa| soa.given(key));
+    let or_default = |key: &'static str| {
+        given(key).or(table::spec_of(Kind::SoaRec).arg(key).and_then(|arg| arg.default)).unwrap_or("1")
+    };
+    let mname = given("originServer").map_or_else(|| dotted(&defaults.mname), absolute);
+    let rname = given("contact").and_then(mailbox).unwrap_or(defaults.rname);
+    let numbers = ["serial", "refresh", "retry", "expire", "minimum"].map(or_default).join(" ");
+    format!("{} {} IN SOA {mname} {} {numbers}", dotted(apex), or_default("TTL"), dotted(&rname))
 }
 
 fn data(kind: Kind, record: &Object) -> String {
@@ -278,6 +275,10 @@ pub(super) fn commands(text: &str) -> Option<Vec<String>> {
         let (kind, data) = tail.split_once(' ')?;
         let words: Vec<&str> = data.split(' ').collect();
         let name = bare(name);
+        // Nobody gave it one, or it says the same.
+        if kind == "SOA" && DnsName::parse(&name).is_ok_and(|apex| soa(&apex, None) == line) {
+            continue;
+        }
         let ttl = if ttl.is_empty() { String::new() } else { format!(" -TTL {ttl}") };
         out.push(match (kind, &words[..]) {
             ("SOA", [mname, rname, serial, refresh, retry, expire, minimum]) => {
