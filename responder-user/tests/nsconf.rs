@@ -7,6 +7,8 @@
 //! A line `# with A.conf` names the files whose objects a fragment builds upon; they follow behind it, so that lines keep
 //! their numbers.
 
+#[path = "nsconf/cli.rs"]
+mod cli;
 #[path = "nsconf/commands.rs"]
 mod commands;
 #[path = "nsconf/files.rs"]
