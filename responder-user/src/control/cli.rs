@@ -9,9 +9,7 @@ use ipnet::IpNet;
 use super::{
     Command, EventKind,
     capture::Wanted,
-    command::{
-        ConfigKind, ForceKind, ForceState, Question, SessionAction, ShowKind, SwitchKind,
-    },
+    command::{ConfigKind, ForceKind, ForceState, Question, SessionAction, ShowKind, SwitchKind},
     edit, render,
 };
 

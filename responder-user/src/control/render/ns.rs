@@ -1,6 +1,10 @@
 //! Answers of `ns` in the layout of NetScaler's command line (spec/netscaler.md 7). The shape is NetScaler's, not every
 //! blank: scripts that want to be sure take `--output json`.
 
+mod dns;
+mod service;
+mod vserver;
+
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -52,18 +56,24 @@ fn plain(number: usize, row: &Value) -> String {
 type Layout = fn(usize, &Value) -> String;
 
 const LAYOUTS: &[(&str, Layout)] = &[
-    ("gslbvserver", |n, row| if row.get("tothits").is_some() { vserver_stat(row) } else { vserver(n, row) }),
-    ("gslbservice", |n, row| if row.get("tothits").is_some() { service_stat(row) } else { service(n, row) }),
-    ("gslbdomain", |n, row| if row.get("dnsqueries").is_some() { domain_stat(row) } else { domain(n, row) }),
-    ("gslbsite", site),
-    ("location", location),
-    ("locationparameter", |_, row| parameter(row)),
+    ("gslbvserver", |n, row| {
+        if row.get("tothits").is_some() { vserver::vserver_stat(row) } else { vserver::vserver(n, row) }
+    }),
+    ("gslbservice", |n, row| {
+        if row.get("tothits").is_some() { service::service_stat(row) } else { service::service(n, row) }
+    }),
+    ("gslbdomain", |n, row| {
+        if row.get("dnsqueries").is_some() { service::domain_stat(row) } else { service::domain(n, row) }
+    }),
+    ("gslbsite", service::site),
+    ("location", dns::location),
+    ("locationparameter", |_, row| dns::parameter(row)),
     ("locationfile", |n, row| format!("{n})\tLocation file: {}\n", cell(&row["locationfile"]))),
-    ("dnspolicy", policy),
-    ("dnsaction", action),
-    ("dnsglobal", global),
-    ("dnsview", view),
-    ("lbvserver", lb_vserver),
+    ("dnspolicy", dns::policy),
+    ("dnsaction", dns::action),
+    ("dnsglobal", dns::global),
+    ("dnsview", dns::view),
+    ("lbvserver", vserver::lb_vserver),
     ("nsrunningconfig", |_, row| running(row)),
 ];
 
@@ -97,115 +107,6 @@ fn yes(value: &Value) -> String {
     if value == true { "SET" } else { "NOT SET" }.to_owned()
 }
 
-fn vserver(number: usize, row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = format!("{number})\t{} - {}\tState: {}\n", of("name"), of("servicetype"), of("curstate"));
-    change(&mut out, row);
-    line(&mut out, "\t", &[("Effective State", of("effectivestate")), ("Threshold", of("threshold"))]);
-    line(&mut out, "\t", &[("DNS Record Type", of("dnsrecordtypes"))]);
-    line(
-        &mut out,
-        "\t",
-        &[("Configured Method", of("lbmethod")), ("BackupMethod", or_none(&row["backuplbmethod"]))],
-    );
-    let _ = writeln!(out, "\tCurrent Method: {}, Reason: {}", of("currentmethod"), of("currentmethodreason"));
-    let mut tier = vec![("Preferred Location Tier", of("preferredlocationtier"))];
-    if !row["currentactiveorder"].is_null() {
-        tier.push(("Current Active Order", of("currentactiveorder")));
-    }
-    line(&mut out, "\t", &tier);
-    let (total, active) = (of("totalservices"), of("activeservices"));
-    let _ = writeln!(
-        out,
-        "\tNo. of Bound Services :  {total} (Total)\t {active} (Active)\tHealth: {}%",
-        of("health")
-    );
-    settings(&mut out, row);
-    for (i, bound) in rows(&row["gslbvserver_gslbservice_binding"]).iter().enumerate() {
-        out += &bound_service(i + 1, bound);
-    }
-    for (i, domain) in rows(&row["gslbvserver_domain_binding"]).iter().enumerate() {
-        let of = |key: &str| cell(&domain[key]);
-        let backup = match rows(&domain["backupips"]) {
-            [] => String::new(),
-            _ => format!("\tBackup IP: {}", of("backupips")),
-        };
-        let _ = writeln!(
-            out,
-            "\n{})\t{}\tTTL: {} secn{backup}\tCookie Timeout: {} min\tSite domain TTL: {} sec",
-            i + 1,
-            of("domainname"),
-            of("ttl"),
-            of("cookietimeout"),
-            of("sitedomainttl"),
-        );
-    }
-    if let Some(left @ 1..) = row["domainsleftout"].as_u64() {
-        let _ = writeln!(out, "\n\tand {left} more domains");
-    }
-    for (i, policy) in rows(&row["gslbvserver_gslbpolicy_binding"]).iter().enumerate() {
-        out.push('\n');
-        out += &bound_policy(i + 1, policy);
-    }
-    out
-}
-
-fn settings(out: &mut String, row: &Value) {
-    let of = |key: &str| cell(&row[key]);
-    let mut persistence = vec![("Persistence", of("persistencetype"))];
-    if row["persistencetype"] != "NONE" {
-        persistence.extend([
-            ("Persistence ID", or_none(&row["persistenceid"])),
-            ("Persistence Mask", of("persistmask")),
-            ("IPv6MaskLength", of("v6persistmasklen")),
-            ("Persistence Timeout", format!("{} min", of("timeout"))),
-        ]);
-    }
-    line(out, "\t", &persistence);
-    line(
-        out,
-        "\t",
-        &[
-            ("Disable Primary Vserver on Down", of("disableprimaryondown")),
-            ("Site Persistence", of("sitepersistence")),
-            ("Backup Session Timeout", of("backupsessiontimeout")),
-        ],
-    );
-    line(
-        out,
-        "\t",
-        &[("Backup Vserver", or_none(&row["backupvserver"])), ("Primary Latch", yes(&row["latched"]))],
-    );
-    line(
-        out,
-        "\t",
-        &[
-            ("Empty Down Response", of("edr")),
-            ("Multi IP Response", of("mir")),
-            ("Dynamic Weights", of("dynamicweight")),
-            ("Cname Flag", of("iscname")),
-            ("Effective State Considered", of("considereffectivestate")),
-        ],
-    );
-    line(out, "\t", &[("ECS", of("ecs")), ("ECS Address Validation", of("ecsaddrvalidation"))]);
-    let mut spillover = vec![("Spillover Method", of("somethod"))];
-    if row["somethod"] == "NONE" {
-        line(out, "\t", &spillover);
-    } else {
-        spillover.extend([
-            ("Spillover Threshold", of("sothreshold")),
-            ("Spillover Persistence", of("sopersistence")),
-            ("Spillover Backup Action", of("sobackupaction")),
-        ]);
-        line(out, "\t", &spillover);
-        let state = if row["spilled"] == true { "SPILLED" } else { "NOT SPILLED" };
-        let _ = writeln!(out, "\tSpillover State: {state} ({})", of("spillstate"));
-    }
-    if row["orderthreshold"] != 0 || row["toggleorder"] != "ASCENDING" {
-        line(out, "\t", &[("Toggle Order", of("toggleorder")), ("Order Threshold", of("orderthreshold"))]);
-    }
-}
-
 /// `(192.0.2.1: 80)`, or the alias.
 fn endpoint(row: &Value) -> String {
     if !row["cnameentry"].is_null() {
@@ -221,32 +122,6 @@ fn more_addresses(out: &mut String, row: &Value) {
         let list: Vec<String> = more.iter().map(cell).collect();
         let _ = writeln!(out, "\tMore Addresses: {}", list.join(" "));
     }
-}
-
-fn bound_service(number: usize, row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let order = if row["order"].is_null() { String::new() } else { format!("\tOrder: {}", of("order")) };
-    let mut out = format!(
-        "\n{number})\t{} ({}) - {}\tState: {}\tWeight: {}{order}\n",
-        of("servicename"),
-        endpoint(row),
-        of("gslbboundsvctype"),
-        of("curstate"),
-        of("weight"),
-    );
-    more_addresses(&mut out, row);
-    line(
-        &mut out,
-        "\t",
-        &[("Dynamic Weight", of("dynamicconfwt")), ("Cumulative Weight", of("cumulativeweight"))],
-    );
-    line(&mut out, "\t", &[("Effective State", of("svreffgslbstate"))]);
-    line(&mut out, "\t", &[("Threshold ", of("gslbthreshold"))]);
-    if row["thresholdvalue"] == "ABOVE" {
-        line(&mut out, "\t", &[("Load Monitor Threshold ", of("thresholdvalue"))]);
-    }
-    line(&mut out, "\t", &[("Location", of("location"))]);
-    out
 }
 
 fn bound_policy(number: usize, row: &Value) -> String {
@@ -283,347 +158,4 @@ fn columns(header: &[&str], row: &[String]) -> String {
 /// `Hits                      -` for what nothing counts.
 fn figure(out: &mut String, label: &str, value: &Value) {
     let _ = writeln!(out, "{label:<34}{:>16}", short(value));
-}
-
-fn vserver_stat(row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = columns(
-        &["Name", "vsvrIP", "port", "Protocol", "State", "Health", "actSvcs", "inactSvcs"],
-        &[
-            of("name"),
-            of("primaryipaddress"),
-            of("primaryport"),
-            of("type"),
-            of("state"),
-            of("vslbhealth"),
-            of("actsvcs"),
-            of("inactsvcs"),
-        ],
-    );
-    figure(&mut out, "Effective State", &row["effectivestate"]);
-    figure(&mut out, "Hits", &row["tothits"]);
-    figure(&mut out, "Client connections", &row["curclntconnections"]);
-    figure(&mut out, "Bandwidth (kbit/s)", &row["bandwidth"]);
-    figure(&mut out, "Persistence sessions", &row["curpersistencesessions"]);
-    figure(&mut out, "Spillover threshold", &row["sothreshold"]);
-    figure(&mut out, "Spillovers", &row["totspillovers"]);
-    let state = if row["spilled"] == true { "SPILLED" } else { "NOT SPILLED" };
-    figure(&mut out, "Spillover state", &Value::from(state));
-    figure(&mut out, "Primary latch", &Value::from(yes(&row["latched"])));
-    out + "\n"
-}
-
-fn service(number: usize, row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = format!(
-        "{number})\t{} ({}) - {}\n\tState: {}\n",
-        of("servicename"),
-        endpoint(row),
-        of("servicetype"),
-        of("svrstate"),
-    );
-    more_addresses(&mut out, row);
-    change(&mut out, row);
-    line(&mut out, "\t", &[("Effective State", of("svreffgslbstate"))]);
-    line(
-        &mut out,
-        "\t",
-        &[("Threshold ", of("gslbthreshold")), ("Load Monitor Threshold ", of("thresholdvalue"))],
-    );
-    line(&mut out, "\t", &[("Location", of("location"))]);
-    line(&mut out, "\t", &[("Site Name", or_none(&row["sitename"]))]);
-    line(&mut out, "\t", &[("Public IP", of("publicip")), ("Public Port", of("publicport"))]);
-    line(
-        &mut out,
-        "\t",
-        &[("Max Conn", of("maxclient")), ("Max Bandwidth", format!("{} kbits", of("maxbandwidth")))],
-    );
-    line(
-        &mut out,
-        "\t",
-        &[("Health Monitoring", of("healthmonitor")), ("Monitor Threshold", of("monthreshold"))],
-    );
-    line(&mut out, "\t", &[("Reason", of("reason"))]);
-    if !row["behind"].is_null() {
-        line(&mut out, "\t", &[("Stands for Vserver", of("behind"))]);
-    }
-    for (i, view) in rows(&row["gslbservice_dnsview_binding"]).iter().enumerate() {
-        let parts = [("View Name", cell(&view["viewname"])), ("View IP", cell(&view["viewip"]))];
-        line(&mut out, &format!("\n{})\t", i + 1), &parts);
-    }
-    for (i, monitor) in rows(&row["gslbservice_lbmonitor_binding"]).iter().enumerate() {
-        out += &bound_monitor(i + 1, monitor);
-    }
-    out
-}
-
-fn bound_monitor(number: usize, row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = String::new();
-    let parts = [("Monitor Name", of("monitor_name")), ("Address", of("ipaddress"))];
-    line(&mut out, &format!("\n{number})\t"), &parts);
-    let parts = [
-        ("State", of("monitor_state")),
-        ("Weight", of("weight")),
-        ("Monitoring", of("monstate")),
-        ("Failed probes in a row", of("failedprobes")),
-    ];
-    line(&mut out, "\t", &parts);
-    line(&mut out, "\t", &[("Last response", of("lastresponse"))]);
-    out
-}
-
-fn service_stat(row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = columns(
-        &["Name", "IP", "port", "Type", "State", "Effective", "Threshold"],
-        &[
-            of("servicename"),
-            of("primaryipaddress"),
-            of("primaryport"),
-            of("servicetype"),
-            of("state"),
-            of("svreffgslbstate"),
-            of("gslbthreshold"),
-        ],
-    );
-    let load = if row["curload"] == true { "ABOVE" } else { "BELOW" };
-    figure(&mut out, "Load monitor threshold", &Value::from(load));
-    figure(&mut out, "Hits", &row["tothits"]);
-    figure(&mut out, "Client connections", &row["curclntconnections"]);
-    figure(&mut out, "Bandwidth (kbit/s)", &row["bandwidth"]);
-    let known = ["connections", "bandwidth"];
-    for (name, value) in row["load"].as_object().into_iter().flatten() {
-        if !known.contains(&name.as_str()) {
-            figure(&mut out, &clean(name), value);
-        }
-    }
-    out + "\n"
-}
-
-fn domain(number: usize, row: &Value) -> String {
-    let mut out = format!("{number})\t{}\n", cell(&row["name"]));
-    for bound in rows(&row["gslbdomain_gslbvserver_binding"]) {
-        let of = |key: &str| cell(&bound[key]);
-        let _ = writeln!(
-            out,
-            "\tgslb vserver: {} - {}\tState: {}\tEffective State: {}\tDNS Record Type: {}",
-            of("vservername"),
-            of("servicetype"),
-            of("state"),
-            of("effectivestate"),
-            of("dnsrecordtypes"),
-        );
-        let _ = writeln!(
-            out,
-            "\t    Configured Method: {}\tCurrent Method: {}, Reason: {}",
-            of("lbmethod"),
-            of("currentmethod"),
-            of("currentmethodreason"),
-        );
-        let _ = writeln!(out, "\t    TTL: {} secn\tBackup IP: {}", of("ttl"), of("backupips"));
-        for service in rows(&bound["gslbservice"]) {
-            let of = |key: &str| cell(&service[key]);
-            let _ = writeln!(
-                out,
-                "\t    gslb service: {} ({})\tState: {}\tEffective State: {}\tThreshold : {}\tLocation: {}",
-                of("servicename"),
-                endpoint(service),
-                of("curstate"),
-                of("svreffgslbstate"),
-                of("gslbthreshold"),
-                of("location"),
-            );
-        }
-    }
-    for policy in rows(&row["gslbdomain_dnspolicy_binding"]) {
-        let of = |key: &str| cell(&policy[key]);
-        let _ = writeln!(
-            out,
-            "\tdns policy: {}\tPriority: {}\tType: {}",
-            of("policyname"),
-            of("priority"),
-            of("type")
-        );
-    }
-    out
-}
-
-fn domain_stat(row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = columns(&["Domain", "Rec_Type"], &[of("name"), of("rectype")]);
-    figure(&mut out, "Hits", &row["dnsqueries"]);
-    let zone = format!("Answers of zone {} by XDP", of("zone"));
-    if !row["zone"].is_null() {
-        figure(&mut out, &zone, &row["zonexdpanswers"]);
-    }
-    out + "\n"
-}
-
-fn site(number: usize, row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = format!("{number})\tSite Name: {}\tState: {}\n", of("sitename"), of("sitestate"));
-    if !row["siteipaddress"].is_null() {
-        let parts = [
-            ("Site Type", of("sitetype")),
-            ("Site IP Address", of("siteipaddress")),
-            ("Public IP", or_none(&row["publicip"])),
-        ];
-        line(&mut out, "\t", &parts);
-    }
-    line(
-        &mut out,
-        "\t",
-        &[
-            ("Metric Exchange", of("metricexchange")),
-            ("Network Metric Exchange", of("nwmetricexchange")),
-            ("MEP", of("status")),
-        ],
-    );
-    let (total, active) = (of("totalservices"), of("activeservices"));
-    let _ = writeln!(out, "\tNo. of Services :  {total} (Total)\t {active} (Active)");
-    for (i, bound) in rows(&row["gslbsite_gslbservice_binding"]).iter().enumerate() {
-        let of = |key: &str| cell(&bound[key]);
-        let _ = writeln!(
-            out,
-            "\n{})\t{} ({})\tState: {}\tEffective State: {}\tLocation: {}",
-            i + 1,
-            of("servicename"),
-            endpoint(bound),
-            of("curstate"),
-            of("svreffgslbstate"),
-            of("location"),
-        );
-    }
-    out
-}
-
-fn location(number: usize, row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let coordinates = if row["longitude"].is_null() {
-        String::new()
-    } else {
-        format!("\tLongitude: {}\tLatitude: {}", short(&row["longitude"]), short(&row["latitude"]))
-    };
-    format!(
-        "{number})\tIP From: {}\tIP To: {}\tLocation: {}{coordinates}\n",
-        of("ipfrom"),
-        of("ipto"),
-        of("preferredlocation")
-    )
-}
-
-fn parameter(row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = format!(
-        "\tStatic Proximity Database Mode: {}\n\tFlushing: {}; Loading: {};\n\tContext: {}\n",
-        of("databasemode"),
-        of("flushing"),
-        of("loading"),
-        of("context")
-    );
-    for i in 1..=6 {
-        let _ = writeln!(out, "\tQualifier {i} label: {}", of(&format!("q{i}label")));
-    }
-    let _ = writeln!(out, "\tMatch wildcard to any: {}", of("matchwildcardtoany"));
-    let _ = writeln!(out, "\tLocation file: {}", of("locationfile"));
-    let _ =
-        writeln!(out, "\tCurrent static entries: {}  Current custom entries: {}", of("static"), of("custom"));
-    let _ = writeln!(
-        out,
-        "\tCurrent static entries (IPv6): {}  Current custom entries (IPv6): {}",
-        of("static6"),
-        of("custom6")
-    );
-    out
-}
-
-fn policy(number: usize, row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = format!(
-        "{number})\tName: {}\n\tRule: {}\n\tAction Name: {}\n\tHits: {}\tUndef Hits: {}\n",
-        of("name"),
-        of("rule"),
-        of("actionname"),
-        of("hits"),
-        of("undefhits")
-    );
-    for bound in rows(&row["dnspolicy_binding"]) {
-        let of = |key: &str| cell(&bound[key]);
-        let parts = [
-            ("Bound to", of("boundto")),
-            ("Type", of("type")),
-            ("Priority", of("priority")),
-            ("GotoPriorityExpression", of("gotopriorityexpression")),
-        ];
-        line(&mut out, "\t", &parts);
-    }
-    out
-}
-
-fn action(number: usize, row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out =
-        format!("{number})\tAction Name: {}\tAction Type: {}\n", of("actionname"), of("actiontype"));
-    for (label, key) in [
-        ("Preferred Location List", "preferredloclist"),
-        ("View Name", "viewname"),
-        ("IP Address", "ipaddress"),
-        ("TTL", "ttl"),
-    ] {
-        if !row[key].is_null() {
-            line(&mut out, "\t", &[(label, of(key))]);
-        }
-    }
-    out
-}
-
-fn global(number: usize, row: &Value) -> String {
-    let mut out = format!(
-        "{number})\tBind Point: {}\tNumber of policies: {}\n",
-        cell(&row["type"]),
-        cell(&row["numpol"])
-    );
-    for (i, bound) in rows(&row["dnsglobal_dnspolicy_binding"]).iter().enumerate() {
-        let _ = write!(out, "\t{}", bound_policy(i + 1, bound));
-    }
-    out
-}
-
-fn view(number: usize, row: &Value) -> String {
-    let mut out = format!("{number})\tView Name: {}\n", cell(&row["viewname"]));
-    for bound in rows(&row["dnsview_gslbservice_binding"]) {
-        let parts =
-            [("GSLB Service", cell(&bound["gslbservicename"])), ("View IP", cell(&bound["ipaddress"]))];
-        line(&mut out, "\t", &parts);
-    }
-    for name in rows(&row["dnsview_dnspolicy_binding"]) {
-        line(&mut out, "\t", &[("DNS Policy", cell(name))]);
-    }
-    out
-}
-
-/// Document 003 prints the head of it.
-fn lb_vserver(number: usize, row: &Value) -> String {
-    let of = |key: &str| cell(&row[key]);
-    let mut out = format!(
-        "{number})\t{} ({}:{}) - {}\tType: {}\n\tState: {}\n",
-        of("name"),
-        of("ipv46"),
-        of("port"),
-        of("servicetype"),
-        of("type"),
-        of("curstate")
-    );
-    if !row["statechangetime"].is_null() {
-        change(&mut out, row);
-        line(&mut out, "\t", &[("Effective State", of("effectivestate")), ("Threshold", of("threshold"))]);
-    }
-    let (total, active) = (of("totalservices"), of("activeservices"));
-    let _ = writeln!(out, "\tNo. of Bound Services :  {total} (Total)\t {active} (Active)");
-    line(&mut out, "\t", &[("Configured Method", of("lbmethod"))]);
-    line(&mut out, "\t", &[("Persistence", of("persistencetype"))]);
-    line(&mut out, "\t", &[("Skip Persistency", of("skippersistency"))]);
-    line(&mut out, "\t", &[("Backup", or_none(&row["backupvserver"]))]);
-    out
 }
