@@ -22,6 +22,8 @@ use serde_json::Value;
 mod import;
 #[path = "responderctl/look.rs"]
 mod look;
+#[path = "responderctl/typed.rs"]
+mod typed;
 
 /// Why the exit code is 1.
 enum Failure {
@@ -79,6 +81,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Action::Stats { top: Some(most), seconds, .. } => {
             look::top(cli, &mut client, &command, most, seconds)
         }
+        Action::Ns { .. } => typed::ns(cli, &mut client, &command),
         Action::Capture { .. } => look::capture(cli, &mut client, &command),
         _ => once(cli, &mut client, &command),
     }
@@ -130,12 +133,18 @@ fn text(action: &Action, value: &Value) -> String {
             value.as_array().into_iter().flatten().map(|e| render::event(style, e)).collect()
         }
         Action::Stats { .. } => render::stats(style, value),
+        Action::Diff => render::diff(value),
+        Action::Ns { .. } => render::ns(value),
         Action::Capture { .. }
         | Action::Enable { .. }
         | Action::Disable { .. }
         | Action::Force { .. }
         | Action::Load { .. }
         | Action::Report { .. }
+        | Action::Set { .. }
+        | Action::Add { .. }
+        | Action::Rm { .. }
+        | Action::Save { .. }
         | Action::Session { .. }
         | Action::Reload
         | Action::Check { .. }

@@ -18,6 +18,7 @@
 //! );
 //! ```
 
+pub mod draft;
 pub mod file;
 pub mod import;
 pub mod rule;
@@ -64,11 +65,16 @@ pub struct Loaded {
 ///
 /// The path appears in messages as it is given here; paths inside the file are relative to its folder.
 pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+    parse(&read_text(path)?, path)
+}
+
+/// The text of a file, which must be UTF-8.
+pub fn read_text(path: &Path) -> Result<String, ConfigError> {
     let bytes = std::fs::read(path).map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => parse(text, path),
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
         Err(error) => {
-            let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            let valid = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
             let notes = Notes::new(path, &valid);
             notes.problem(valid.len(), "is not UTF-8 text");
             Err(ConfigError::Problems(notes.finish().0))

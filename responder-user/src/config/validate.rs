@@ -86,6 +86,8 @@ pub(super) fn validate(notes: &Notes<'_>, file: &File) -> Model {
     let locations = LocationTable {
         custom: file.ranges.clone(),
         wildcard_matches_any: file.wildcard_matches_any,
+        is_custom_context: file.custom_context,
+        sources: file.location_files.iter().map(|source| source.path.value.clone()).collect(),
         files: geo::load(notes, &file.location_files, !file.custom_context),
     };
     let mut model = Model { settings, locations, ..Model::default() };

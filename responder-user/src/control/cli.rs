@@ -9,9 +9,29 @@ use ipnet::IpNet;
 use super::{
     Command, EventKind,
     capture::Wanted,
-    command::{ForceKind, ForceState, Question, SessionAction, ShowKind, SwitchKind},
-    render,
+    command::{ConfigKind, ForceKind, ForceState, Question, SessionAction, ShowKind, SwitchKind},
+    edit, render,
 };
+
+const SET_HELP: &str = "\
+Changes: KEY=VALUE sets, KEY= goes back to the default, KEY+=ELEMENT and KEY-=ELEMENT change a list. Keys are those of
+the file; parts of a table stand behind a dot: spillover.threshold=1000. A value is TOML; what is none is a string.
+A change is validated as a file is: all of it or nothing. A restart or `reload` without `save` goes back to the file.
+
+  responderctl set vserver www method=round-robin services-=hk
+  responderctl set domain www.example.com ttl=30
+  responderctl set limits responses_per_second=200
+  responderctl set location 192.0.2.0/24 location=Asia.HK
+  responderctl add service ru address=198.51.100.9 port=443 'monitors=[\"web\"]'";
+
+const NS_HELP: &str = "\
+Prints what NetScaler prints, then ` Done`, or `ERROR: ...` on standard error. With --output json the keys are NITRO's.
+A change is in force when the command returns, and in the file after 'save ns config'.
+
+  responderctl ns 'show gslb vserver www'
+  responderctl ns 'bind gslb vserver www -serviceName hk -weight 3'
+  responderctl ns 'show ns runningConfig'
+  responderctl ns --file changes.conf";
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -132,8 +152,8 @@ pub enum Action {
     Load {
         /// Name of the service
         service: String,
-        /// connections, bandwidth (kbit/s), packets, response_time (ms), services, weights, or what load monitors look
-        /// at; `name=` alone forgets the figure
+        /// connections, bandwidth (kbit/s), packets, response_time (ms), services, weights, or a metric of a load monitor
+        /// by its name (cpu=80); NAME= alone forgets the figure
         #[arg(required = true, value_name = "NAME=VALUE")]
         figures: Vec<String>,
     },
@@ -144,6 +164,54 @@ pub enum Action {
         /// primary=up|down|auto, effective=up|down|auto, threshold=above|below|auto
         #[arg(required = true, value_name = "KEY=STATE")]
         states: Vec<String>,
+    },
+    /// Change the running configuration; the file stays until `save`
+    #[command(after_long_help = SET_HELP)]
+    Set {
+        /// Table of the configuration
+        #[arg(value_enum)]
+        kind: ConfigKind,
+        /// Name of the object, then the changes; a table such as limits has no name
+        #[arg(required = true, value_name = "NAME KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Add an object to the running configuration
+    #[command(after_long_help = SET_HELP)]
+    Add {
+        /// Table of the configuration
+        #[arg(value_enum)]
+        kind: ConfigKind,
+        /// Name of the object
+        name: String,
+        /// What it is to be
+        #[arg(value_name = "KEY=VALUE")]
+        changes: Vec<String>,
+    },
+    /// Take an object out of the running configuration
+    Rm {
+        /// Table of the configuration
+        #[arg(value_enum)]
+        kind: ConfigKind,
+        /// Name of the object
+        name: String,
+    },
+    /// What of the running configuration differs from the file
+    Diff,
+    /// Write the running configuration to the file
+    Save {
+        /// Even if somebody changed the file since it was read
+        #[arg(long)]
+        force: bool,
+    },
+    /// Run a command of NetScaler as it is typed there
+    #[command(after_long_help = NS_HELP)]
+    Ns {
+        /// The whole command as one word: 'show gslb vserver www'
+        #[arg(required_unless_present = "file", allow_hyphen_values = true)]
+        command: Option<String>,
+        /// A file with a command a line; goes on after an error
+        #[arg(long, value_name = "F", conflicts_with = "command")]
+        file: Option<PathBuf>,
     },
     /// Sessions: clients that come back to the service that they were given
     Session {
@@ -247,6 +315,15 @@ impl Action {
             Self::Force { kind, name, state } => Command::Force { kind, name, state },
             Self::Load { service, figures } => Command::Load { service, figures },
             Self::Report { service, states } => Command::Report { service, states },
+            Self::Set { kind, words } => {
+                let (name, changes) = edit::words(kind, &words);
+                Command::Set { kind, name, changes }
+            }
+            Self::Add { kind, name, changes } => Command::Add { kind, name, changes },
+            Self::Rm { kind, name } => Command::Remove { kind, name },
+            Self::Diff => Command::Diff,
+            Self::Save { force } => Command::Save { force },
+            Self::Ns { command, .. } => Command::Ns { line: command.unwrap_or_default() },
             Self::Session { action, vserver, client } => Command::Session { action, vserver, client },
             Self::Reload => Command::Reload,
             Self::Events { follow, kind, last } => {

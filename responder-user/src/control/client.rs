@@ -99,7 +99,16 @@ impl Client {
 
     /// Sends a command and waits for its result.
     pub fn call(&mut self, command: &Command) -> Result<Value, ClientError> {
-        let slow = matches!(command, Command::Reload);
+        let slow = matches!(
+            command,
+            Command::Reload
+                | Command::Set { .. }
+                | Command::Add { .. }
+                | Command::Remove { .. }
+                | Command::Diff
+                | Command::Save { .. }
+                | Command::Ns { .. }
+        );
         self.send(command, Some(if slow { LONG_PATIENCE } else { PATIENCE }))?;
         match self.receive()? {
             Reply::Ok(value) => Ok(value),

@@ -49,8 +49,48 @@ pub enum Command {
         /// What counts from now on.
         state: ForceState,
     },
+    /// Changes an object of the running configuration.
+    Set {
+        /// Its kind.
+        kind: ConfigKind,
+        /// Its name; None for a `[table]`.
+        #[serde(default)]
+        name: Option<String>,
+        /// `key=value`, `key+=element`, `key-=element`; `key=` alone is the default.
+        changes: Vec<String>,
+    },
+    /// Adds an object to the running configuration.
+    Add {
+        /// Its kind.
+        kind: ConfigKind,
+        /// Its name.
+        name: String,
+        /// As for `set`.
+        #[serde(default)]
+        changes: Vec<String>,
+    },
+    /// Takes an object out of the running configuration.
+    Remove {
+        /// Its kind.
+        kind: ConfigKind,
+        /// Its name.
+        name: String,
+    },
+    /// What differs between the file and the running configuration.
+    Diff,
+    /// Writes the running configuration to the file.
+    Save {
+        /// Even if somebody changed the file meanwhile.
+        #[serde(default)]
+        force: bool,
+    },
     /// Reads the configuration file again.
     Reload,
+    /// A command of NetScaler.
+    Ns {
+        /// As typed there.
+        line: String,
+    },
     /// What happened.
     Events {
         /// Go on with what happens.
@@ -163,6 +203,48 @@ impl ShowKind {
             Self::Session => "session",
         }
     }
+}
+
+/// The tables of a configuration, as `set`, `add` and `rm` name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConfigKind {
+    /// `[[vserver]]`
+    Vserver,
+    /// `[[service]]`
+    Service,
+    /// `[[domain]]`; a name of several virtual servers: NAME@VSERVER
+    Domain,
+    /// `[[domain_list]]`, by its file
+    DomainList,
+    /// `[[monitor]]`
+    Monitor,
+    /// `[[dns_policy]]`
+    Policy,
+    /// `[[dns_action]]`
+    Action,
+    /// `[location]`, or with a RANGE one of its custom ranges
+    Location,
+    /// `[[zone]]`
+    Zone,
+    /// `[[record]]`; of several types: NAME@TYPE
+    Record,
+    /// `[[scenario]]`
+    Scenario,
+    /// `[server]`
+    Server,
+    /// `[listen]`
+    Listen,
+    /// `[xdp]`
+    Xdp,
+    /// `[limits]`
+    Limits,
+    /// `[observer]`
+    Observer,
+    /// `[resolver]`
+    Resolver,
+    /// `[metrics]`
+    Metrics,
 }
 
 /// What can be enabled and disabled.

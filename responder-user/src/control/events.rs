@@ -96,12 +96,20 @@ pub struct Events {
     kept: VecDeque<Event>,
     /// Id of the newest kept state event of an object.
     states: HashMap<String, u64>,
+    /// How often an object went over its threshold.
+    spillovers: HashMap<String, u64>,
     feed: broadcast::Sender<Event>,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Self { next: 1, kept: VecDeque::new(), states: HashMap::new(), feed: broadcast::Sender::new(LAG) }
+        Self {
+            next: 1,
+            kept: VecDeque::new(),
+            states: HashMap::new(),
+            spillovers: HashMap::new(),
+            feed: broadcast::Sender::new(LAG),
+        }
     }
 }
 
@@ -130,6 +138,9 @@ impl Events {
         {
             self.states.remove(&old.object);
         }
+        if kind == EventKind::Spillover && event.fields.get("over") == Some(&Value::Bool(true)) {
+            *self.spillovers.entry(event.object.clone()).or_default() += 1;
+        }
         if kind == EventKind::State {
             self.states.insert(event.object.clone(), event.id);
         }
@@ -155,6 +166,11 @@ impl Events {
     /// For the server, which lets clients follow.
     pub fn feed(&self) -> Feed {
         Feed(self.feed.clone())
+    }
+
+    /// How often an object went over its threshold since the start.
+    pub fn spillovers(&self, object: &str) -> u64 {
+        self.spillovers.get(object).copied().unwrap_or(0)
     }
 
     /// When the state of an object last changed, as far as it is kept.

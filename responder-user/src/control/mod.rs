@@ -11,9 +11,11 @@
 //! | [`rate`] | queries per second |
 //! | [`index`] | finds the bindings of a name among a million |
 //! | [`target`] | from the name that an operator typed to the object |
+//! | [`edit`] | `set`, `add`, `rm`, `diff` on the document of the configuration |
 //! | [`told`] | load figures and states that are pushed |
 //! | [`view`] | everything that can be shown, borrowed; `status` and `stats` |
 //! | [`show`] | `show KIND [NAME]` |
+//! | [`ns`] | commands of NetScaler |
 //! | [`explain`] | `explain NAME TYPE` |
 //! | [`server`] | the socket of the daemon |
 //! | [`client`], [`cli`], [`render`] | `responderctl` |
@@ -25,7 +27,7 @@
 //!
 //! | command | keys |
 //! |---|---|
-//! | `status` | version, generation, ready, uptime_seconds, interfaces [{name, mode, link}], queries {xdp, worker, dropped}, rates (the same, per second), services and vservers {total, up, down, undecided, disabled}, domains, journal {path, records, bytes, error}, problems |
+//! | `status` | version, generation, ready, uptime_seconds, interfaces [{name, mode, link}], queries {xdp, worker, dropped}, rates (the same, per second), services {total, up, down, undecided, disabled}, vservers {the same}, domains, journal {path, records, bytes, error}, problems |
 //! | `show service` | name, admin, primary, effective, threshold, behind, cookie_redirect, load, max_connections, max_bandwidth, usable, reason, monitors [{name, address, state, enabled, forced, last, error, seconds_ago, consecutive}], addresses [{address, state}], port, cname, views, location, site, forced, vservers, last_change |
 //! | `show vserver` | name, service_type, admin, primary, effective, threshold, types, method, backup_method, current_method, reason, reason_code, services_total, services_active, health, domains, backup, multiple_ip_response, empty_down_response, disable_primary_on_down, latched, spillover {method, threshold, persistence, timeout, action, redirect, over, level}, persistence {type, mask, mask6, timeout, id}, skip_persistency, effective_state, dynamic_weight, last_change; for a name also services, answers, classes_left_out |
 //! | `show domain` | name, zone, bindings [{vserver, types, ttl, backup_ip}] |
@@ -34,8 +36,10 @@
 //! | `show policy` | name, priority, rule, action, bind, goto, invoke |
 //! | `show action` | name, kind, effective, view, addresses, ttl, preferred_locations, policies |
 //! | `explain` | name, type, client, class, source, source_reason, policy, owner, link, tier, method, reason, rcode, give, outcome, addresses, records, view, ttl, generation, steps [{step, outcome, reason}]; with `-v` wire {query, reply} |
-//! | `enable`, `disable`, `force`, `load`, `report`, `reload` | message, changed, generation, warnings |
+//! | `enable`, `disable`, `force`, `load`, `report`, `set`, `add`, `rm`, `save`, `reload` | message, changed, generation, warnings |
+//! | `diff` | file, changed_on_disk, differences [{object, field, file, running}]; field null: the whole object |
 //! | `check` | file, errors, warnings |
+//! | `ns` | as NITRO: errorcode, message, severity, warnings, and a list under the name of the resource; see [`ns`] |
 //! | `events` | a list of {id, time, kind, object, text, fields} |
 //! | `stats` | one number for each counter |
 //! | `latency` | nanoseconds_below_power_of_two: place n counts the timed runs below 2^n ns |
@@ -53,9 +57,11 @@ pub mod capture;
 pub mod cli;
 pub mod client;
 pub mod command;
+pub mod edit;
 pub mod events;
 pub mod explain;
 pub mod index;
+pub mod ns;
 pub mod rate;
 pub mod render;
 pub mod server;

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::Refusal;
-use crate::decide::{Figure, Report, ServiceState};
+use crate::{
+    decide::{Figure, Report, ServiceState, snapshot::figure},
+    model::{Model, MonitorKind, ServiceId},
+};
 
 /// Longest name of a figure.
 const NAME: usize = 64;
@@ -13,10 +16,10 @@ pub fn figures(words: &[String]) -> Result<Vec<(String, Option<f64>)>, Refusal> 
     if words.is_empty() {
         return Err(Refusal::new("no figure is given; write one such as connections=120"));
     }
-    words.iter().map(|word| figure(word)).collect()
+    words.iter().map(|word| one_figure(word)).collect()
 }
 
-fn figure(word: &str) -> Result<(String, Option<f64>), Refusal> {
+fn one_figure(word: &str) -> Result<(String, Option<f64>), Refusal> {
     let refuse = |text: String| Refusal::new(text);
     let (name, value) = split(word)?;
     let fits = (1..=NAME).contains(&name.len()) && name.chars().all(|c| c.is_ascii_graphic());
@@ -32,6 +35,30 @@ fn figure(word: &str) -> Result<(String, Option<f64>), Refusal> {
         Ok(number) if number.is_finite() && number >= 0.0 => Ok((name.to_owned(), Some(number + 0.0))),
         _ => Err(refuse(format!("{name}: {value:?} is not a figure; allowed is a number from 0 on"))),
     }
+}
+
+/// Figures that nothing looks at: a metric of a load monitor that the service does not have, or a slip of the pen. One
+/// line for each.
+pub fn unused(model: &Model, id: ServiceId, words: &[String]) -> Vec<String> {
+    let service = model.service(id);
+    let metrics = service.monitors.iter().flat_map(|(monitor, _)| match &model.monitor(*monitor).kind {
+        MonitorKind::Load { metrics } => metrics.as_slice(),
+        _ => &[],
+    });
+    let metrics: Vec<&str> = metrics.map(|metric| metric.name.as_str()).collect();
+    let names = words.iter().filter_map(|word| word.split_once('=')).map(|(name, _)| name);
+    let unused = names.filter(|name| !figure::ALL.contains(name) && !metrics.contains(name));
+    let own = if metrics.is_empty() { "it has none".to_owned() } else { metrics.join(", ") };
+    let known = figure::ALL.join(", ");
+    unused
+        .map(|name| {
+            format!(
+                "{name:?}: nothing looks at it; figures are {known}, and NAME=VALUE for each metric of the load monitors of \
+                 service {} ({own})",
+                service.name
+            )
+        })
+        .collect()
 }
 
 /// `primary=up effective=down threshold=above`; `auto` forgets what was told.

@@ -1,6 +1,6 @@
 //! Everything that can be shown, borrowed from the engine for one command; `status` and `stats`.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -60,6 +60,8 @@ pub struct View<'a> {
     pub ready: bool,
     /// Time since the start.
     pub uptime: Duration,
+    /// Wall time.
+    pub clock: SystemTime,
     /// Monotonic time, for the age of check results.
     pub now: Instant,
     /// The listed interfaces.

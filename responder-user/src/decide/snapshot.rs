@@ -63,6 +63,9 @@ pub mod figure {
     pub const SERVICES: &str = "services";
     /// The sum of their weights.
     pub const WEIGHTS: &str = "weights";
+
+    /// All of them.
+    pub const ALL: [&str; 6] = [CONNECTIONS, BANDWIDTH, PACKETS, RESPONSE_TIME, SERVICES, WEIGHTS];
 }
 
 /// What is known of a virtual server.

@@ -105,7 +105,7 @@ impl Engine {
         for change in changes.iter().filter(|change| matches!(change.kind, ChangeKind::SpillEnded(_))) {
             self.snapshot.vservers[change.vserver.index()].memory[change.rtype as usize].spill_ended = now;
         }
-        for vserver in stirred {
+        for vserver in stirred.iter().copied() {
             let name = &model.vserver(vserver).name;
             let state = self.snapshot.vserver(vserver);
             let record = Record::memory(name, &state.memory);
@@ -119,6 +119,7 @@ impl Engine {
         }
         for Change { vserver, rtype, kind } in changes {
             let object = format!("vserver {}", model.vserver(vserver).name);
+            let is_over = matches!(kind, ChangeKind::Spilled(_));
             let (kind, text) = match kind {
                 ChangeKind::Latched => {
                     (EventKind::Latch, "was down; its backup answers until an operator enables it".to_owned())
@@ -128,9 +129,13 @@ impl Engine {
                     (EventKind::Spillover, format!("below its threshold: {level}"))
                 }
             };
-            let fields = Map::from_iter([("type".to_owned(), json!(rtype.name()))]);
+            let mut fields = Map::from_iter([("type".to_owned(), json!(rtype.name()))]);
+            if kind == EventKind::Spillover {
+                fields.insert("over".to_owned(), json!(is_over));
+            }
             self.event(kind, object, format!("{rtype}: {text}"), fields);
         }
+        self.tell_states(&stirred);
     }
 
     /// Load figures and reports count for a while; whoever pushes them has to go on.

@@ -1,6 +1,9 @@
 //! Commands of operators.
 
-use std::{net::IpAddr, time::Instant};
+use std::{
+    net::IpAddr,
+    time::{Instant, SystemTime},
+};
 
 use responder_common::counters::Counter;
 use serde_json::{Map, Value, json};
@@ -37,6 +40,12 @@ impl Engine {
             Command::Force { kind, name, state } => self.force(*kind, name, *state).map(|done| json!(done)),
             Command::Load { service, figures } => self.load(service, figures).map(|done| json!(done)),
             Command::Report { service, states } => self.report(service, states).map(|done| json!(done)),
+            Command::Set { .. } | Command::Add { .. } | Command::Remove { .. } => {
+                self.edit(command).map(|done| json!(done))
+            }
+            Command::Diff => self.diff(),
+            Command::Save { force } => self.save(*force).map(|done| json!(done)),
+            Command::Ns { line } => self.ns(line),
             Command::Reload => self.reload().map(|done| json!(done)),
             Command::Events { kind, last, .. } => Ok(self.events.to_value(*kind, *last)),
             Command::Status => self.viewed(|view| Ok(view::status(view))),
@@ -75,7 +84,10 @@ impl Engine {
         }
     }
 
-    fn viewed(&mut self, read: impl FnOnce(&View<'_>) -> Result<Value, Refusal>) -> Result<Value, Refusal> {
+    pub(super) fn viewed(
+        &mut self,
+        read: impl FnOnce(&View<'_>) -> Result<Value, Refusal>,
+    ) -> Result<Value, Refusal> {
         let queries = self.queries();
         self.rates.sample(Instant::now(), queries);
         let counters = self.counters();
@@ -93,6 +105,7 @@ impl Engine {
             generation: self.generation,
             ready: self.is_ready,
             uptime: self.started.elapsed(),
+            clock: SystemTime::now(),
             now: Instant::now(),
             interfaces: &self.interfaces,
             problems: &problems,
@@ -171,7 +184,7 @@ impl Engine {
         out
     }
 
-    fn switch(&mut self, kind: SwitchKind, name: &str, enabled: bool) -> Result<Done, Refusal> {
+    pub(super) fn switch(&mut self, kind: SwitchKind, name: &str, enabled: bool) -> Result<Done, Refusal> {
         let model = self.plan.compiled.model.clone();
         let (changed, object) = match target::switch(&model, kind, name)? {
             Target::Vserver(id) => self.switch_vserver(id, enabled),
@@ -262,6 +275,7 @@ impl Engine {
         let at = self.load_clock();
         let state = &mut self.snapshot.services[id.index()];
         let changed = told::take_load(state, figures, at)?;
+        let warnings = told::unused(&model, id, figures);
         let name = model.service(id).name.clone();
         self.orders.loads.insert(name.clone(), state.load.clone());
         if changed {
@@ -269,7 +283,7 @@ impl Engine {
             self.publish();
         }
         let message = format!("service {name} load taken");
-        Ok(Done { message, changed, generation: self.generation, warnings: Vec::new() })
+        Ok(Done { message, changed, generation: self.generation, warnings })
     }
 
     /// Takes states of the virtual server that a service stands for; what is not named stays as it is.

@@ -3,7 +3,7 @@
 //! ```text
 //! checks ---> apply ----> dirty owners --> publish (decide, compile, write) --> kernel and workers
 //! commands -> command --/                     ^
-//! reload ---> compile -> new world or diff --/
+//! reload, set -> compile -> new world or diff -/
 //! ```
 //!
 //! Everything happens on one thread, in the order in which it arrives; nothing in the loop waits for the network, a
@@ -11,15 +11,18 @@
 //! (`order`), nothing else does.
 
 mod apply;
+mod change;
 mod command;
 mod follow;
 mod host;
+mod ns;
 mod order;
 mod publish;
 mod reload;
 mod restore;
 mod session;
 mod start;
+mod states;
 mod visibility;
 
 use std::{
@@ -145,6 +148,8 @@ impl EngineError {
 
 /// Everything that one configuration brings.
 struct Plan {
+    /// The configuration as a document.
+    text: Arc<str>,
     compiled: Compiled,
     names: NameIndex,
     zones: Arc<Zones>,
@@ -173,6 +178,8 @@ type AllEpochs = Arc<Mutex<Vec<Arc<Epochs>>>>;
 /// The control process.
 pub struct Engine {
     config: PathBuf,
+    /// The file as it was read or written last.
+    on_disk: Arc<str>,
     plan: Plan,
     orders: Orders,
     health: Health,
@@ -207,6 +214,8 @@ pub struct Engine {
     published: Instant,
     latency: publish::Latency,
     started: Instant,
+    /// States of virtual servers as they were told last.
+    states: states::Known,
     /// When the secrets of cookies were read last.
     secrets_read: Instant,
     /// When sessions were last looked through.

@@ -51,6 +51,15 @@ impl Engine {
     /// True if answers changed; and the warnings.
     fn try_reload(&mut self) -> Result<(bool, Vec<String>), EngineError> {
         let plan = Plan::read(&self.config)?;
+        let text = plan.text.clone();
+        let done = self.take(plan)?;
+        self.on_disk = text;
+        Ok(done)
+    }
+
+    /// Puts a plan in force: what a reload, a change of an operator and a command of NetScaler have in common. Gives true
+    /// if answers changed, and the warnings. On any error the old plan goes on.
+    pub(super) fn take(&mut self, plan: Plan) -> Result<(bool, Vec<String>), EngineError> {
         let places = plan.places.clone();
         let old = &self.plan.compiled.model.settings;
         let host = host::check(&plan.compiled.model.settings, &places, Some(old));
@@ -58,8 +67,12 @@ impl Engine {
             return Err(EngineError::Host(host.errors));
         }
         let warnings = plan.warnings().into_iter().chain(host.warnings).collect();
-        let changed = self.replace(plan).map_err(|error| error.placed(&places))?;
-        Ok((changed, warnings))
+        let said = self.withdraw_orders(&plan.compiled.model);
+        let changed = self.replace(plan).map_err(|error| error.placed(&places));
+        if changed.is_err() {
+            self.restore_orders(said);
+        }
+        Ok((changed?, warnings))
     }
 
     fn replace(&mut self, plan: Plan) -> Result<bool, EngineError> {

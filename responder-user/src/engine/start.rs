@@ -39,7 +39,12 @@ const CHECKS: usize = 4096;
 impl Plan {
     /// Reads, validates and compiles a file and its zones: the same for start, reload and check.
     pub(super) fn read(path: &Path) -> Result<Self, EngineError> {
-        let Loaded { model, warnings, places } = config::load(path)?;
+        Self::of(config::read_text(path)?.into(), path)
+    }
+
+    /// Likewise, of a text that is at hand.
+    pub(super) fn of(text: Arc<str>, path: &Path) -> Result<Self, EngineError> {
+        let Loaded { model, warnings, places } = config::parse(&text, path)?;
         let model = Arc::new(model);
         let zones = Zones::load(&model)
             .map_err(|problems| EngineError::Zones(problems.iter().map(ToString::to_string).collect()))?;
@@ -54,7 +59,7 @@ impl Plan {
         let soa_of = |zone: usize| Some(zones.zone(&model.zones[zone].apex)?.soa().clone());
         let compiled = Compiled::of(model.clone(), &static_types, &soa_of, &existing)?;
         let deferred = Arc::new(DeferredTable::new(compiled.numbering.count()));
-        Ok(Self { compiled, names, zones, deferred, warnings, places })
+        Ok(Self { text, compiled, names, zones, deferred, warnings, places })
     }
 
     /// What will surprise, one line each with its place: of the configuration and of the zone files.
@@ -223,6 +228,7 @@ impl Engine {
         let vservers = plan.compiled.model.vservers.len() as u32;
         let mut engine = Self {
             config,
+            on_disk: plan.text.clone(),
             plan,
             orders,
             health,
@@ -250,6 +256,7 @@ impl Engine {
             published: started,
             latency: Latency::default(),
             started,
+            states: super::states::Known::default(),
             secrets_read: started,
             swept: started,
             clearing: super::session::Clearing::default(),

@@ -82,6 +82,10 @@ pub struct LocationTable {
     pub files: Arc<FileTable>,
     /// How patterns of policies treat wildcards.
     pub wildcard_matches_any: WildcardMatchesAny,
+    /// `location.context` is "custom": the qualifiers have no labels.
+    pub is_custom_context: bool,
+    /// The location files, as typed.
+    pub sources: Vec<String>,
 }
 
 /// Why a text is not a location.

@@ -50,6 +50,80 @@ fn commands_end_with_0_and_refusals_with_1() {
 }
 
 #[test]
+fn the_running_configuration_is_changed_and_compared() {
+    let daemon = Daemon::start();
+    let run = |line: &str| run(daemon.socket(), line);
+    let done = |text: &str| (Some(0), text.to_owned(), String::new());
+    assert_eq!(run("diff"), done("# responder.toml and the running configuration say the same\n"));
+    let set = "set vserver www method=round-robin services-=hk ecs=true";
+    assert_eq!(run(set), done(&format!("{set}\n")));
+    assert_eq!(run("set limits slip=3"), done("set limits slip=3\n"));
+    assert_eq!(run("add service new address=192.0.2.9").0, Some(0));
+    assert_eq!(run("rm service zmb").0, Some(0));
+    golden("diff.golden", &run("diff").1);
+    let (_, json, _) = run("diff --output json");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["differences"].as_array().unwrap().len(), 6, "{json}");
+    let (code, stdout, stderr) = run("set vserver wwx method=round-robin");
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert_eq!(stderr, "responderctl: no vserver \"wwx\"; did you mean \"www\"?\n");
+    assert_eq!(run("set vserver www method").0, Some(1));
+    assert_eq!(run("set nonsense x y=1").0, Some(2));
+    assert_eq!(run("save").0, Some(1));
+    assert_eq!(run("save --force"), done("saved to responder.toml\n"));
+}
+
+#[test]
+fn commands_of_netscaler_end_with_done_or_error() {
+    let daemon = Daemon::start();
+    let ns = |args: &[&str]| {
+        let Output { status, stdout, stderr } =
+            binary(daemon.socket()).arg("ns").args(args).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code(), text(stdout), text(stderr))
+    };
+    let (code, stdout, stderr) = ns(&["show gslb vserver www"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.starts_with("1)\twww - HTTP\tState: UP\n") && stdout.ends_with("\n Done\n"), "{stdout}");
+    assert_eq!(ns(&["-  show gslb vserver www"]).0, Some(0), "the documents print a dash in front");
+    let (code, stdout, stderr) = ns(&["show gslb vserver nobody"]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert_eq!(stderr, "ERROR: No such resource [name, nobody]\n");
+    let (_, stdout, _) = ns(&["show gslb service uk", "--output", "json"]);
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&json["errorcode"], &json["gslbservice"][0]["servicename"]), (&0.into(), &"uk".into()));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("batch.conf");
+    std::fs::write(&file, "# a comment\n\ndisable gslb service hk\nfrobnicate hk\nenable gslb service hk\n")
+        .unwrap();
+    let (code, stdout, stderr) = ns(&["--file", file.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "one of them failed");
+    assert_eq!(
+        stdout,
+        "> disable gslb service hk\n Done\n> frobnicate hk\n> enable gslb service hk\n Done\n"
+    );
+    assert_eq!(stderr, format!("{}:4: ERROR: No such command [frobnicate]\n", file.display()));
+    assert_eq!(ns(&[]).0, Some(2));
+}
+
+/// `load x foo=1` was taken without a word although nothing looked at foo.
+#[test]
+fn a_figure_that_nothing_looks_at_is_taken_with_a_word() {
+    let daemon = Daemon::start();
+    let (code, stdout, _) = run(daemon.socket(), "load uk connections=1 foo=1");
+    assert_eq!(code, Some(0));
+    assert_eq!(
+        stdout,
+        "service uk load taken\nwarning: \"foo\": nothing looks at it; figures are connections, bandwidth, packets, \
+         response_time, services, weights, and NAME=VALUE for each metric of the load monitors of service uk (it has none)\n"
+    );
+    let (_, stdout, _) = run(daemon.socket(), "load uk connections=1");
+    assert_eq!(stdout, "service uk load taken\n");
+    let (_, help, _) = run(daemon.socket(), "load --help");
+    assert!(help.contains("a metric of a load monitor by its name (cpu=80)"), "{help}");
+}
+
+#[test]
 fn a_file_is_checked_without_a_daemon() {
     let nowhere = Path::new("/nonexistent/control.sock");
     let folder = tempfile::tempdir().unwrap();
@@ -72,7 +146,7 @@ fn a_file_is_checked_without_a_daemon() {
 #[test]
 fn wrong_usage_ends_with_2() {
     let nowhere = Path::new("/nonexistent/control.sock");
-    for line in ["", "sho", "show", "show nonsense", "explain", "force service hk sideways", "status --bogus"]
+    for line in ["", "sho", "show", "frobnicate hk", "explain", "force service hk sideways", "status --bogus"]
     {
         let (code, stdout, stderr) = run(nowhere, line);
         assert_eq!((code, stdout.as_str()), (Some(2), ""), "{line}");

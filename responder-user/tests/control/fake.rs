@@ -10,12 +10,18 @@ use std::{
 
 use responder_user::{
     compile::class::Classes,
+    config::{
+        draft::{Draft, differences},
+        import::{Op, Outcome, Session},
+    },
     control::{
         Command, Done, EventKind, Events, InterfaceStatus, NameIndex, Queries, Rates, Refusal, Request,
         Server, View,
         capture::SampleFeed,
-        command::{ForceState, SessionAction},
+        command::{ForceState, SessionAction, SwitchKind},
+        edit,
         explain::{self, Lanes},
+        ns::{self, Wanted},
         show, target,
         target::Target,
         told, view,
@@ -35,6 +41,9 @@ pub fn noon() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(1_785_585_600_123)
 }
 
+/// The configuration file.
+pub const FILE: &str = include_str!("../../../examples/eight-sites.toml");
+
 /// The engine's state.
 pub struct World {
     pub model: Model,
@@ -48,6 +57,8 @@ pub struct World {
     pub problems: Vec<String>,
     pub counters: Vec<(String, u64)>,
     pub journal: journal::Status,
+    /// The configuration as a document.
+    pub text: String,
     pub now: Instant,
 }
 
@@ -100,6 +111,7 @@ pub fn world() -> World {
             bytes: 56_789,
             error: None,
         },
+        text: FILE.to_owned(),
         now: now + Duration::from_secs(4),
     }
 }
@@ -118,6 +130,7 @@ impl World {
             generation: 7,
             ready: true,
             uptime: Duration::from_secs(93_784),
+            clock: noon() + Duration::from_secs(4),
             now: self.now,
             interfaces: &self.interfaces,
             problems: &self.problems,
@@ -154,12 +167,43 @@ impl World {
                 let id = target::service(&self.model, &service)?;
                 let state = &mut self.snapshot.services[id.index()];
                 let changed = told::take_load(state, &figures, Duration::ZERO)?;
-                Ok(done(format!("service {service} load taken"), changed))
+                let mut out = done(format!("service {service} load taken"), changed);
+                out["warnings"] = json!(told::unused(&self.model, id, &figures));
+                Ok(out)
             }
             Command::Report { service, states } => {
                 let id = target::service(&self.model, &service)?;
                 let changed = told::take_report(&mut self.snapshot.services[id.index()], &states)?;
                 Ok(done(format!("service {service} report taken"), changed))
+            }
+            Command::Set { .. } | Command::Add { .. } | Command::Remove { .. } => {
+                let mut draft = Draft::of(&self.text).unwrap();
+                edit::edit(&mut draft, &command)?;
+                let changed = draft.text() != self.text;
+                self.text = draft.text();
+                Ok(done(edit::headline(&command).unwrap(), changed))
+            }
+            Command::Diff => {
+                let (file, running) = (Draft::of(FILE).unwrap(), Draft::of(&self.text).unwrap());
+                Ok(edit::diff("responder.toml", false, &differences(&file, &running)))
+            }
+            Command::Save { force: true } => Ok(done("saved to responder.toml".to_owned(), true)),
+            Command::Save { force: false } => Err(Refusal::new("responder.toml was changed")),
+            Command::Ns { line } => {
+                let mut session = Session::of(&self.text, Path::new("responder.toml")).unwrap();
+                let reply = session.run(&line);
+                match (reply.outcome, reply.asked) {
+                    (Outcome::Show, Some(asked)) => {
+                        ns::look(&self.view(), session.store(), &Wanted::of(&asked), &[])
+                    }
+                    (Outcome::Error(text), _) => Err(Refusal::new(text)),
+                    (_, Some(asked)) if matches!(asked.op, Op::Enable | Op::Disable) => {
+                        let target = target::switch(&self.model, SwitchKind::Service, &asked.name.unwrap())?;
+                        self.switch(target, asked.op == Op::Enable);
+                        Ok(ns::done(None, &[]))
+                    }
+                    _ => Ok(ns::done(None, &[])),
+                }
             }
             Command::Session { action: SessionAction::List, .. } => Ok(json!([])),
             Command::Session { .. } => Ok(done("sessions: 0 cleared by an operator".to_owned(), false)),

@@ -66,6 +66,51 @@ fn keys_stay() {
     assert_eq!((&value["source"], &value["ttl"]), (&json!("xdp"), &json!(5)));
 }
 
+/// The keys that the documentation of `control` lists for a command, those inside of brackets left out.
+fn documented(command: &str) -> Vec<String> {
+    let text = include_str!("../../src/control/mod.rs");
+    let row = text.lines().find(|line| line.starts_with(&format!("//! | `{command}` | "))).expect(command);
+    let keys = row.splitn(3, " | ").nth(2).unwrap().trim_end_matches(" |");
+    let mut depth = 0;
+    let outer: String = keys
+        .chars()
+        .filter(|c| {
+            depth += i32::from(matches!(c, '[' | '{' | '('));
+            let keep = depth == 0;
+            depth -= i32::from(matches!(c, ']' | '}' | ')'));
+            keep
+        })
+        .collect();
+    outer.split([',', ';']).map(|key| key.trim().trim_start_matches("for a name also ").to_owned()).collect()
+}
+
+/// Keys are added, never renamed: each that is written down is there.
+#[test]
+fn every_documented_key_is_there() {
+    let world = world();
+    let view = world.view();
+    let shown = |kind, name| show(&view, kind, Some(name)).unwrap();
+    let first = |value: Value| value[0].clone();
+    for (command, value) in [
+        ("status", status(&view)),
+        ("show service", shown(ShowKind::Service, "hk")),
+        ("show vserver", shown(ShowKind::Vserver, "www")),
+        ("show domain", shown(ShowKind::Domain, "www.example.com")),
+        ("show monitor", shown(ShowKind::Monitor, "tcp")),
+        ("show location", first(show(&view, ShowKind::Location, None).unwrap())),
+        ("show policy", first(show(&view, ShowKind::Policy, None).unwrap())),
+        ("show action", first(show(&view, ShowKind::Action, None).unwrap())),
+    ] {
+        let keys = documented(command);
+        assert!(keys.len() > 1, "{command}");
+        has(&value, &keys.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    let value = ask(&world, "www.example.com", "A", Lanes::default());
+    for key in documented("explain").iter().filter(|key| !key.contains(' ')) {
+        has(&value, &[key]);
+    }
+}
+
 #[test]
 fn what_is_not_decided_is_asked_of_the_worker() {
     let world = world();

@@ -4,6 +4,7 @@
 mod cli;
 mod fake;
 mod json;
+mod ns;
 mod socket;
 mod text;
 

@@ -7,6 +7,7 @@ mod adoption;
 mod attacks;
 mod bed;
 mod capture;
+mod change;
 mod conformance;
 mod contract;
 mod daemon;

@@ -206,10 +206,10 @@ fn zone(store: &mut Store, zone: &Zone) {
             put(&mut values, key, number);
         }
         make(store, Kind::SoaRec, &apex, &values);
-    } else if zone.ns.is_none() {
+    } else if zone.ns.is_empty() {
         make(store, Kind::SoaRec, &apex, &Values::new());
     }
-    for server in zone.ns.iter().flatten().map(|ns| ns.value.to_string()) {
+    for server in zone.ns.iter().map(|ns| ns.name.value.to_string()) {
         let mut values = Values::new();
         put(&mut values, "domain", Some(&apex));
         put(&mut values, "nameServer", Some(&server));

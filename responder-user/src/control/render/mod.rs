@@ -3,7 +3,9 @@
 //! Names and details come from configuration and from servers that are checked; control characters in them never
 //! reach the terminal.
 
+mod edit;
 mod explain;
+mod ns;
 mod objects;
 mod status;
 mod stream;
@@ -15,7 +17,9 @@ use serde_json::Value;
 
 use super::command::{CheckReport, Done};
 
+pub use edit::diff;
 pub use explain::explain;
+pub use ns::ns;
 pub use objects::{columns_help, show};
 pub use status::status;
 pub use stream::{Watch, event, latency, missed, stats, top};

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::service::{self, word};
 use crate::{
     control::View,
-    decide::{self, AddressState, Decision, Facts, Give, Outcome, Reason, decide_without_steps},
-    model::{RecordType, VserverId},
+    decide::{self, AddressState, Decision, Facts, Give, Outcome, Reason, Snapshot, decide_without_steps},
+    model::{Model, RecordType, VserverId},
 };
 
 /// Classes that are decided for `show vserver NAME`; beyond them `classes_left_out` counts.
-const CLASS_LIMIT: usize = 256;
+pub(in crate::control) const CLASS_LIMIT: usize = 256;
 
 /// States of a virtual server: "up", "down", "undecided", or "disabled" for its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +30,19 @@ pub fn ids(view: &View<'_>) -> impl Iterator<Item = VserverId> + use<> {
 
 /// Over all types.
 pub fn states(view: &View<'_>, id: VserverId) -> States {
-    let all: Vec<_> = facts(view, id).map(|facts| facts.vserver_states(id)).collect();
+    states_of(view.model, view.snapshot, id)
+}
+
+/// Likewise, of a model and a snapshot.
+pub fn states_of(model: &Model, snapshot: &Snapshot, id: VserverId) -> States {
+    let facts = |rtype: &RecordType| Facts { model, snapshot, rtype: *rtype };
+    let all: Vec<_> = model.vserver(id).types.iter().map(|rtype| facts(rtype).vserver_states(id)).collect();
     let over_all = |state: fn(&decide::States) -> AddressState| {
         let any = |wanted| all.iter().any(|s| state(s) == wanted);
         let found = [AddressState::Up, AddressState::Undecided].into_iter().find(|wanted| any(*wanted));
         word(found.unwrap_or(AddressState::Down))
     };
-    let primary = if view.snapshot.vserver(id).enabled { over_all(|s| s.primary) } else { "disabled" };
+    let primary = if snapshot.vserver(id).enabled { over_all(|s| s.primary) } else { "disabled" };
     States { primary, effective: over_all(|s| s.effective), above: all.iter().any(|s| s.above) }
 }
 
@@ -104,7 +110,7 @@ pub fn plight(view: &View<'_>, id: VserverId) -> Option<String> {
 }
 
 /// What a client that no policy and no location mentions is answered, for the first type.
-fn current(view: &View<'_>, id: VserverId) -> Decision {
+pub(in crate::control) fn current(view: &View<'_>, id: VserverId) -> Decision {
     let rtype = view.model.vserver(id).types.first().copied().unwrap_or(RecordType::A);
     let client = view.classes.client(view.model, 0);
     decide_without_steps(view.model, view.snapshot, &view.owner_of(id), rtype, &client)
