@@ -2,7 +2,7 @@
 //!
 //! Where the program answers, the worker's reply has the same octets. Where it passes, the frame is untouched, and the
 //! worker does not crash on it; and it never passes what the shared code could have answered within its bounds.
-//! One million frames; with `RESPONDER_FULL=1` ten million.
+//! Every message is read by hickory-proto, too, and by a reader of our own: they agree with `parse`. One million frames; with `RESPONDER_FULL=1` ten million.
 
 #[path = "../lab/mod.rs"]
 mod lab;
@@ -20,14 +20,16 @@ use std::{
 
 use generate::{Generator, SHAPES};
 use lab::{
-    Lab,
+    Lab, message,
     oracle::{self, Fate},
     pin_to,
     random::Random,
     read,
     run::{MOST, Runner, Verdict},
+    second::{self, Second},
     world,
 };
+use responder_common::{limits::FAST_NAME_WORDS, lookup::World, parse};
 use responder_user::{
     decide::Snapshot,
     model::Model,
@@ -52,6 +54,8 @@ struct Tally {
     messages: u64,
     /// Run once more.
     again: u64,
+    /// Queries of the one shape that hickory-proto reads as we do, and those whose options it refuses.
+    second: [u64; 2],
     by_shape: [[u64; 2]; SHAPES],
     different: Vec<String>,
 }
@@ -101,6 +105,7 @@ impl Side<'_> {
                 }
                 tally.again += 1;
             }
+            let result = result.and_then(|()| self.read_again(&frame, verdict, &mut tally));
             tally.compared += 1;
             tally.by_shape[shape][usize::from(verdict == Verdict::Tx)] += 1;
             if let Err(difference) = result {
@@ -111,6 +116,29 @@ impl Side<'_> {
             }
         }
         tally
+    }
+
+    /// The host's `parse`, a reader of our own by the RFCs and hickory-proto read the same; and the program, which
+    /// answers nothing else.
+    fn read_again(&self, frame: &[u8], verdict: Verdict, tally: &mut Tally) -> Result<(), String> {
+        let Fate::Message { dns, .. } = oracle::headers(frame) else { return Ok(()) };
+        let dns = &frame[dns];
+        let question = message::question(dns, message::FAST);
+        let parsed = parse::parse::<[u8], FAST_NAME_WORDS>(dns, self.world.aside().control().key());
+        let ours = parsed.as_ref().ok().map(|query| (query.qtype, query.question_end));
+        let wanted = question.as_ref().filter(|q| !q.has_zero());
+        if ours != wanted.map(|q| (q.qtype, q.end)) {
+            return Err(format!("parse reads {parsed:02x?}, wanted {wanted:02x?}"));
+        }
+        if verdict == Verdict::Tx && question.is_none() {
+            return Err("the program answers what is no query".to_owned());
+        }
+        match second::compare(dns, question.as_ref())? {
+            Second::Agrees => tally.second[0] += 1,
+            Second::RefusesOptions => tally.second[1] += 1,
+            Second::NotCompared => {}
+        }
+        Ok(())
     }
 
     /// What a worker does with a message.
@@ -223,6 +251,9 @@ fn compare(what: &str, mut model: Model, open: &Open) {
         sum(|t| t.messages),
         sum(|t| t.dropped),
     );
+    let [agreed, refused] = [0, 1].map(|i| tallies.iter().map(|t| t.second[i]).sum::<u64>());
+    println!("hickory-proto: {agreed} queries read alike, {refused} with options that it refuses");
+    assert!(agreed * 3 > compared && refused * 5 < agreed, "the second reader sees too little");
     let risen = Lab::risen(&before, &lab.counters());
     println!("counters: {risen:?}");
     for shape in 0..SHAPES {
