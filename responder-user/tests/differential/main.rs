@@ -2,7 +2,8 @@
 //!
 //! Where the program answers, the worker's reply has the same octets. Where it passes, the frame is untouched, and the
 //! worker does not crash on it; and it never passes what the shared code could have answered within its bounds.
-//! Every message is read by hickory-proto, too, and by a reader of our own: they agree with `parse`. One million frames; with `RESPONDER_FULL=1` ten million.
+//! Every message is read by hickory-proto, too, and by a reader of our own: they agree with `parse`. dnspython reads some
+//! 20,000 replies, tshark their frames. One million frames; with `RESPONDER_FULL=1` ten million.
 
 #[path = "../lab/mod.rs"]
 mod lab;
@@ -10,6 +11,7 @@ mod lab;
 mod support;
 
 mod generate;
+mod readers;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -29,6 +31,7 @@ use lab::{
     second::{self, Second},
     world,
 };
+use readers::Kept;
 use responder_common::{limits::FAST_NAME_WORDS, lookup::World, parse};
 use responder_user::{
     decide::Snapshot,
@@ -56,6 +59,8 @@ struct Tally {
     again: u64,
     /// Queries of the one shape that hickory-proto reads as we do, and those whose options it refuses.
     second: [u64; 2],
+    /// For readers of others.
+    kept: Kept,
     by_shape: [[u64; 2]; SHAPES],
     different: Vec<String>,
 }
@@ -82,6 +87,8 @@ struct Side<'a> {
     readers: (usize, usize),
     /// What workers know beside the table.
     beside: &'a Names,
+    /// Every so many replies one is kept for readers of others.
+    keep: u64,
     names: &'a [Vec<u8>],
 }
 
@@ -164,7 +171,7 @@ impl Side<'_> {
                 tally.answered += 1;
                 read::check_frame(frame, out)?;
                 set_reader(self.readers.0);
-                let outcome = self.worker(&frame[dns], client, expected);
+                let outcome = self.worker(&frame[dns.clone()], client, expected);
                 let Outcome::Reply { len, rcode: 0 | 3, origin: Origin::Table, .. } = outcome else {
                     return Err(format!("the program answers, a worker: {outcome:?}"));
                 };
@@ -174,6 +181,9 @@ impl Side<'_> {
                 }
                 if tally.answered.is_multiple_of(64) {
                     read::reply(said)?;
+                }
+                if tally.answered.is_multiple_of(self.keep) {
+                    tally.kept.frame(&frame[dns], said, out);
                 }
                 Ok(())
             }
@@ -193,6 +203,11 @@ impl Side<'_> {
                     return Err("the program passes what it could have answered".to_owned());
                 }
                 let outcome = self.worker(message, client, expected);
+                if let Outcome::Reply { len, .. } = outcome
+                    && tally.messages.is_multiple_of(self.keep)
+                {
+                    tally.kept.message(message, &expected[..len]);
+                }
                 is_sound(message, outcome, expected)
             }
             (verdict, fate) => Err(format!("{verdict:?}, but the headers say {fate:?}")),
@@ -228,12 +243,20 @@ fn compare(what: &str, mut model: Model, open: &Open) {
     let before = lab.counters();
     let begin = Instant::now();
     let share = total.div_ceil(cpus as u64);
-    let tallies: Vec<Tally> = thread::scope(|scope| {
+    // Some 10,000 of each world.
+    let keep = total / 12_000;
+    let mut tallies: Vec<Tally> = thread::scope(|scope| {
         let threads: Vec<_> = (0..cpus)
             .map(|cpu| {
                 let readers = (cpu, cpus + cpu);
-                let side =
-                    Side { runner: lab.runner(), world: &reader, readers, beside: &beside, names: &names };
+                let side = Side {
+                    runner: lab.runner(),
+                    world: &reader,
+                    readers,
+                    beside: &beside,
+                    keep,
+                    names: &names,
+                };
                 scope.spawn(move || {
                     pin_to(cpu);
                     side.compare(0x5eed_0000 + cpu as u64, share)
@@ -269,4 +292,7 @@ fn compare(what: &str, mut model: Model, open: &Open) {
     assert!(again < compared / 1000, "{again} frames were run twice");
     assert_eq!(risen.iter().map(|(_, count)| count).sum::<u64>(), compared + again, "one counter a frame");
     assert!(risen.iter().all(|(name, _)| *name != "xdp_pass_broken" && *name != "xdp_pass_tailroom"));
+    let mut kept = Kept::default();
+    tallies.iter_mut().for_each(|tally| kept.join(std::mem::take(&mut tally.kept)));
+    kept.read(what, 10_000);
 }

@@ -14,6 +14,7 @@
 //! | [`clients`] | who gets which answer |
 //! | [`limits`] | who gets no answer, or a truncated one |
 //! | [`sessions`] | who gets the same answer again |
+//! | [`reasons`] | that every reason has two rows |
 //! | [`spaces`] | small spaces, exhausted |
 //! | [`watched`] | sampling, timing, counting |
 
@@ -33,6 +34,7 @@ mod limits;
 mod link;
 mod options;
 mod question;
+mod reasons;
 mod row;
 mod sessions;
 mod spaces;
