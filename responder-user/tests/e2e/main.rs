@@ -13,6 +13,7 @@ mod daemon;
 mod decisions;
 mod dns;
 mod exit;
+mod flood;
 mod follow;
 mod health;
 mod journal;
@@ -26,6 +27,7 @@ mod route;
 mod sessions;
 mod tagged;
 mod text;
+mod traffic;
 mod vectors;
 mod workers;
 
