@@ -31,17 +31,16 @@ const TESTS: [&str; 6] =
 pub fn run(options: &Options) -> Result {
     let toolchain = setup::for_all()?;
     let llvm = setup::for_coverage()?;
-    let folder = command::target_dir().join("coverage");
-    let counts = folder.join("counts");
+    let counts = command::target_dir().join("coverage");
     // Counts of an earlier run would add up.
     let _ = std::fs::remove_dir_all(&counts);
     std::fs::create_dir_all(&counts).map_err(|source| Error::file(&counts, source))?;
     section("build the eBPF program", || build::ebpf(&toolchain))?;
     let mut binaries = Vec::new();
     section("test", || {
-        let mut common = cargo(&folder, &counts);
+        let mut common = cargo(&counts)?;
         binaries.extend(tested(common.args(["-p", "responder-common"]))?);
-        let mut user = cargo(&folder, &counts);
+        let mut user = cargo(&counts)?;
         user.args(["-p", "responder-user"]);
         TESTS.iter().for_each(|test| {
             user.args(["--test", test]);
@@ -52,14 +51,27 @@ pub fn run(options: &Options) -> Result {
     report(&llvm, &counts, &binaries, options.lines)
 }
 
+/// Set where this program stands in for the compiler.
+const AS_COMPILER: &str = "RESPONDER_COUNTS_LINES";
+
+/// The compiler that cargo calls for the packages of this workspace while coverage is built: rustc, with counters. All
+/// other packages are those of the ordinary build.
+pub fn as_compiler() -> Option<Error> {
+    std::env::var_os(AS_COMPILER)?;
+    let mut words = std::env::args_os().skip(1);
+    let mut rustc = Command::new(words.next()?);
+    rustc.args(words).arg("-Cinstrument-coverage");
+    Some(command::become_program(&mut rustc))
+}
+
 /// A `cargo test` whose programs count what they run.
-fn cargo(folder: &Path, counts: &Path) -> Command {
-    let mut cargo = command::plain_cargo();
-    cargo.args(["test", "--target-dir"]).arg(folder);
-    cargo.env("RUSTFLAGS", "-Cinstrument-coverage");
+fn cargo(counts: &Path) -> Result<Command> {
+    let mut cargo = command::cargo();
+    let own = std::env::current_exe().map_err(|source| Error::file("xtask", source))?;
+    cargo.arg("test").env("RUSTC_WORKSPACE_WRAPPER", own).env(AS_COMPILER, "1");
     // One file for each program: those of one program are added up by its runtime.
     cargo.env("LLVM_PROFILE_FILE", counts.join("%m.profraw"));
-    cargo
+    Ok(cargo)
 }
 
 /// Runs the tests; the programs that did.

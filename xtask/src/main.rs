@@ -48,6 +48,10 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    if let Some(error) = coverage::as_compiler() {
+        eprintln!("xtask: {error}");
+        return ExitCode::FAILURE;
+    }
     let done = match Cli::parse().verb {
         Verb::Setup(options) => setup::run(&options),
         Verb::Build(options) => build::run(&options),

@@ -1,5 +1,6 @@
-//! A flood for the end-to-end tests: queries for names that nobody has, at a rate that is kept, and a sink at the same
-//! end that counts and drops what comes back to the flood and passes everything else.
+//! Frames of a template: for the end-to-end tests a flood of names that nobody has, at a rate that is kept, and for the
+//! benches crafted queries; and a sink at the same end that counts and drops what comes back to the flood and passes
+//! everything else.
 //!
 //! The generator runs by BPF_PROG_TEST_RUN with live frames; see `generate` for what follows from that.
 
@@ -22,18 +23,24 @@ use responder_ebpf::packet::Frame;
 pub static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
 
 /// Words of a frame before it is cut.
-const WORDS: usize = 16;
+const WORDS: usize = 64;
 
-/// Offset of the 16 octets that chance writes: the first label, whose length stands before it.
+/// Offset of what chance writes: the first label, whose length stands before it.
 const LABEL_AT: usize = 55;
+
+/// Chance writes 16 letters.
+const LETTERS: u64 = 1;
+
+/// Chance writes three digits behind four letters, 100 to 999.
+const DIGITS: u64 = 2;
 
 /// A generator that had to wait for its CPU makes up for so much, nanoseconds. Bursts overflow no ring: what it sends is
 /// answered on the same CPU before it sends more.
 const MOST_DEBT: u64 = 20_000_000;
 
-/// The frame; then its length, and nanoseconds between two frames.
+/// The frame; then its length, nanoseconds between two frames, and what chance writes (0: nothing).
 #[map]
-pub static FLOOD: Array<[u64; WORDS + 2]> = Array::with_max_entries(1, 0);
+pub static FLOOD: Array<[u64; WORDS + 3]> = Array::with_max_entries(1, 0);
 
 /// State of the random numbers, frames made, time of the next one.
 #[map]
@@ -71,7 +78,7 @@ fn letters(half: u64) -> u64 {
 fn make(ctx: &XdpContext) -> Option<()> {
     // SAFETY: both maps have one element of this type, and user space does not write it while frames are made.
     let (load, state) = unsafe { (&*FLOOD.get_ptr(0)?, &mut *STATE.get_ptr_mut(0)?) };
-    let (len, interval) = (load[WORDS], load[WORDS + 1]);
+    let (len, interval, chance) = (load[WORDS], load[WORDS + 1], load[WORDS + 2]);
     if interval != 0 {
         // SAFETY: the helper takes nothing and cannot fail.
         let now = unsafe { bpf_ktime_get_ns() };
@@ -82,15 +89,24 @@ fn make(ctx: &XdpContext) -> Option<()> {
         state[2] = due + interval;
     }
     state[0] = state[0].wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    let frame = Frame::of(ctx);
+    let frame = Frame::of(ctx).window::<{ WORDS * 8 }>(0)?;
     for (i, word) in load[..WORDS].iter().enumerate() {
-        frame.put(i * 8, *word)?;
+        frame.put(i * 8, *word);
     }
-    frame.put(LABEL_AT, letters(state[0] >> 32))?;
-    frame.put(LABEL_AT + 8, letters((state[0] >> 16) ^ state[1]))?;
-    frame.put(42, (state[0] >> 48) as u16)?;
+    frame.put(42, (state[0] >> 48) as u16);
+    if chance == LETTERS {
+        frame.put(LABEL_AT, letters(state[0] >> 32));
+        frame.put(LABEL_AT + 8, letters((state[0] >> 16) ^ state[1]));
+    } else if chance == DIGITS {
+        let number = 100 + (((state[0] >> 32) * 900) >> 32) as u32;
+        let tens = (number * 205) >> 11;
+        let hundreds = (number * 41) >> 12;
+        frame.put(LABEL_AT + 4, b'0' + hundreds as u8);
+        frame.put(LABEL_AT + 5, b'0' + (tens - hundreds * 10) as u8);
+        frame.put(LABEL_AT + 6, b'0' + (number - tens * 10) as u8);
+    }
     state[1] += 1;
-    let change = (len & 0x7f) as i32 - (WORDS * 8) as i32;
+    let change = (len & 0x1ff) as i32 - (WORDS * 8) as i32;
     // SAFETY: the context is the kernel's; no pointer into the frame is used after this.
     let result = unsafe { bpf_xdp_adjust_tail(ctx.ctx, change) };
     (result == 0).then_some(())

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Octets of a frame before it is cut.
-const ROOM: usize = 128;
+const ROOM: usize = 512;
 
 /// Frames that the kernel makes at a time.
 const BATCH: u32 = 64;
@@ -77,15 +77,20 @@ impl Flood {
 
     /// Sets so many frames a second; 0: as many as there can be.
     fn pace(&mut self, rate: u64) {
-        let mut words = [0_u64; 18];
+        let mut words = [0_u64; ROOM / 8 + 3];
         for (word, octets) in words.iter_mut().zip(self.frame.chunks(8)) {
             let mut eight = [0; 8];
             eight[..octets.len()].copy_from_slice(octets);
             *word = u64::from_le_bytes(eight);
         }
-        words[16] = self.frame.len() as u64;
-        words[17] = 1_000_000_000_u64.checked_div(rate).unwrap_or(0);
-        let mut map: Array<&mut MapData, [u64; 18]> = self.ebpf.map_mut("FLOOD").unwrap().try_into().unwrap();
+        // Length, nanoseconds between two frames, letters of the name by chance.
+        words[ROOM / 8..].copy_from_slice(&[
+            self.frame.len() as u64,
+            1_000_000_000_u64.checked_div(rate).unwrap_or(0),
+            1,
+        ]);
+        let mut map: Array<&mut MapData, [u64; ROOM / 8 + 3]> =
+            self.ebpf.map_mut("FLOOD").unwrap().try_into().unwrap();
         map.set(0, words, 0).expect("what is sent");
     }
 
