@@ -42,9 +42,9 @@ pub fn run(options: &Options) -> Result {
         binaries.extend(tested(common.args(["-p", "responder-common"]))?);
         let mut user = cargo(&counts)?;
         user.args(["-p", "responder-user"]);
-        TESTS.iter().for_each(|test| {
+        for test in TESTS {
             user.args(["--test", test]);
-        });
+        }
         binaries.extend(tested(&mut user)?);
         Ok(())
     })?;

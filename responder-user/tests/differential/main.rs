@@ -293,6 +293,8 @@ fn compare(what: &str, mut model: Model, open: &Open) {
     assert_eq!(risen.iter().map(|(_, count)| count).sum::<u64>(), compared + again, "one counter a frame");
     assert!(risen.iter().all(|(name, _)| *name != "xdp_pass_broken" && *name != "xdp_pass_tailroom"));
     let mut kept = Kept::default();
-    tallies.iter_mut().for_each(|tally| kept.join(std::mem::take(&mut tally.kept)));
+    for tally in &mut tallies {
+        kept.join(std::mem::take(&mut tally.kept));
+    }
     kept.read(what, 10_000);
 }

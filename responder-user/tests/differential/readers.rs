@@ -76,9 +76,9 @@ impl Kept {
             let checks = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE"];
             let mut tshark = Command::new("tshark");
             tshark.args(["-n", "-r"]).arg(path);
-            checks.iter().for_each(|check| {
+            for check in checks {
                 tshark.args(["-o", check]);
-            });
+            }
             ended("tshark", tshark.args(["-Y", filter]).output())
         };
         let bad = tshark(

@@ -49,7 +49,7 @@ pub fn compare(dns: &[u8], read: Option<&Question>) -> Result<Second, String> {
         return Err(format!("hickory-proto reads {} questions", second.queries.len()));
     };
     let mut name = Vec::new();
-    for label in query.name().iter() {
+    for label in query.name() {
         name.push(label.len() as u8);
         name.extend(label.to_ascii_lowercase());
     }
