@@ -162,7 +162,9 @@ fn cpus() -> (Vec<usize>, usize) {
 /// Keeps this thread, and those that it starts, on some CPUs.
 fn pin(cpus: &[usize]) {
     let mut set = CpuSet::new();
-    cpus.iter().for_each(|cpu| set.set(*cpu).expect("a CPU"));
+    for cpu in cpus {
+        set.set(*cpu).expect("a CPU");
+    }
     sched_setaffinity(Pid::from_raw(0), &set).expect("CPUs of ours");
 }
 

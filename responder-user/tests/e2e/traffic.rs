@@ -99,6 +99,9 @@ fn echo_request(kind: u8, number: u16) -> Vec<u8> {
     out
 }
 
+/// Puts a payload into a packet.
+type Wrap<'a> = &'a (dyn Fn(&[u8]) -> Vec<u8> + Sync);
+
 /// What was sent, and what of it came back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
@@ -187,13 +190,7 @@ impl Cable<'_> {
     }
 
     /// UDP in packets made by hand: to the peer that sends back, or a question to the responder.
-    fn crafted(
-        &self,
-        times: u64,
-        to: u16,
-        packets: &[&(dyn Fn(&[u8]) -> Vec<u8> + Sync)],
-        is_v6: bool,
-    ) -> Count {
+    fn crafted(&self, times: u64, to: u16, packets: &[Wrap<'_>], is_v6: bool) -> Count {
         let out = self.socket();
         let from =
             if is_v6 { SocketAddr::from((CLIENT_V6, ASKS)) } else { SocketAddr::from((CLIENT_V4, ASKS)) };
@@ -321,9 +318,8 @@ fn other_traffic_is_untouched_under_load() {
     let sockets = [SocketAddr::from((SERVER_V4, ECHO)), SocketAddr::from((SERVER_V6, ECHO))]
         .map(|address| bed.in_server(|| UdpSocket::bind(address)).expect("an echo socket"));
     let listener = bed.in_server(|| TcpListener::bind((SERVER_V4, ECHO))).expect("an echo listener");
-    let nop: &(dyn Fn(&[u8]) -> Vec<u8> + Sync) = &|p| ipv4(UDP, &[1, 1, 1, 0], &udp(ECHO, p));
-    let record_route: &(dyn Fn(&[u8]) -> Vec<u8> + Sync) =
-        &|p| ipv4(UDP, &[7, 7, 4, 0, 0, 0, 0, 0], &udp(ECHO, p));
+    let nop: Wrap<'_> = &|p| ipv4(UDP, &[1, 1, 1, 0], &udp(ECHO, p));
+    let record_route: Wrap<'_> = &|p| ipv4(UDP, &[7, 7, 4, 0, 0, 0, 0, 0], &udp(ECHO, p));
     // Hop-by-hop and destination options with padding; a fragment that is the whole.
     let padded = |next: u8| [next, 0, 1, 4, 0, 0, 0, 0];
     let with = |first: u8, headers: Vec<u8>| {
@@ -375,7 +371,7 @@ fn other_traffic_is_untouched_under_load() {
         // Questions to the responder in the same clothes: a worker answers.
         let question = |p: &[u8]| ipv4(UDP, &[1, 1, 1, 0], &udp(53, p));
         counts.push(("queries with IPv4 options", cable.crafted(times, 53, &[&question], false)));
-        let questions: [&(dyn Fn(&[u8]) -> Vec<u8> + Sync); 2] = [&|p| both(53, p), &|p| atomic(53, p)];
+        let questions: [Wrap<'_>; 2] = [&|p| both(53, p), &|p| atomic(53, p)];
         counts.push(("queries with extension headers", cable.crafted(times, 53, &questions, true)));
         // As large as native XDP allows on veth: one page holds frame and headroom.
         bed.ip("link set dev gslb0 mtu 3400");
