@@ -34,9 +34,9 @@ pub struct Effort {
 
 /// Programs to compare with.
 pub struct Floor {
-    swap: Ebpf,
+    pub(crate) swap: Ebpf,
     empty: Ebpf,
-    stage: Stage,
+    pub(crate) stage: Stage,
 }
 
 impl Floor {
@@ -170,29 +170,32 @@ pub fn rate(
     Ok(rate)
 }
 
-fn responder(scene: &mut Scene) -> Result<&mut Xdp> {
+pub(crate) fn responder(scene: &mut Scene) -> Result<&mut Xdp> {
     let program =
         scene.writer.program_mut().ok_or_else(|| Error::Wrong("the responder has no XDP".to_owned()))?;
     Ok(program.xdp()?)
 }
 
-/// Nanoseconds of one run of a program.
-fn timed(traffic: &Traffic, stage: &mut Stage, xdp: &mut Xdp, effort: Effort) -> Result<(f64, Tally)> {
-    stage.show(xdp)?;
+/// Nanoseconds that a program takes for a packet, by the kernel's own count, while packets come.
+pub(crate) fn spent(xdp: &Xdp, run: Duration) -> Result<f64> {
     let spent = || -> Result<(Duration, u64)> {
         let info = xdp.info().map_err(Error::bpf("program statistics"))?;
         Ok((info.run_time(), info.run_count()))
     };
-    traffic.during(|_| {
-        thread::sleep(WARM_UP);
-        let (time, count) = spent()?;
-        thread::sleep(effort.run);
-        let (later_time, later_count) = spent()?;
-        if later_count == count {
-            return Err(Error::Wrong("no packet arrived".to_owned()));
-        }
-        Ok(later_time.saturating_sub(time).as_nanos() as f64 / (later_count - count) as f64)
-    })
+    thread::sleep(WARM_UP);
+    let (time, count) = spent()?;
+    thread::sleep(run);
+    let (later_time, later_count) = spent()?;
+    if later_count == count {
+        return Err(Error::Wrong("no packet arrived".to_owned()));
+    }
+    Ok(later_time.saturating_sub(time).as_nanos() as f64 / (later_count - count) as f64)
+}
+
+/// Nanoseconds of one run of a program.
+fn timed(traffic: &Traffic, stage: &mut Stage, xdp: &mut Xdp, effort: Effort) -> Result<(f64, Tally)> {
+    stage.show(xdp)?;
+    traffic.during(|_| spent(xdp, effort.run))
 }
 
 /// What one run sends and gets back, without its beginning.

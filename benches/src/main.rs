@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! rig (namespaces, cable) -> scene (a responder, loaded as the daemon does) -> traffic (queries, checked replies)
-//!    -> cost (ns per packet, rate), change (health) -> report
+//!    -> cost (ns per packet, rate), crafted (the costliest queries), change (health) -> report
 //! ```
 //!
 //! Every reply is checked. A wrong one ends the bench: nothing that it measured would count.
 
 mod change;
 mod cost;
+mod crafted;
 mod error;
 mod program;
 mod report;
@@ -90,6 +91,12 @@ fn run(options: &Options) -> Result<bool> {
         for opt in Opt::ALL {
             report.costs.push(cost::in_vivo(&rig, &mut traffic, &mut floor, scene, opt, effort, &progress)?);
         }
+    }
+    if let Some(first) = scenes.first_mut() {
+        report.hot = Some(crafted::hot(&rig, &mut floor, first, effort, &progress)?);
+    }
+    if let Some(last) = scenes.last_mut() {
+        report.crafted = crafted::worst(&rig, &mut floor, last, effort, &progress)?;
     }
     if !options.costs_only {
         for scene in &mut scenes {

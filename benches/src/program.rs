@@ -13,10 +13,12 @@ pub static GENERATE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR")
 pub static COUNT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/count.o"));
 /// Swaps the addresses.
 pub static SWAP: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/swap.o"));
+/// Makes frames of a template.
+pub static FLOOD: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/flood.o"));
 /// Sends back.
 pub static EMPTY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/empty.o"));
 
-/// Loads an object with one program of the same name.
+/// Loads an object and its program of this name.
 pub fn load(object: &[u8], name: &str) -> Result<Ebpf> {
     let mut ebpf = EbpfLoader::new().load(object).map_err(Error::bpf(name))?;
     xdp(&mut ebpf, name)?.load().map_err(Error::bpf(name))?;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     change::Changes,
     cost::{Cost, Rate},
+    crafted::Crafted,
     scene::LoadTimes,
     traffic::Opt,
 };
@@ -106,6 +107,10 @@ impl Goal {
 pub struct Report {
     /// Nanoseconds per packet.
     pub costs: Vec<Cost>,
+    /// Hot names with all options that resolvers send.
+    pub hot: Option<Crafted>,
+    /// The costliest queries, with the largest number of names.
+    pub crafted: Vec<Crafted>,
     /// Answers per second.
     pub rates: Vec<Rate>,
     /// Loading, by number of names.
@@ -131,6 +136,15 @@ impl Report {
                 };
                 out.push(Goal { what, measured: cost.ratio.median(), limit, unit: "x" });
             }
+        }
+        if let Some(hot) = &self.hot {
+            let what = format!("{} names{} against swap-only, gross", with_commas(hot.names), hot.what);
+            out.push(Goal { what, measured: hot.ratio.median(), limit: 4.0, unit: "x" });
+        }
+        for (crafted, ratio) in self.against_random() {
+            let names = with_commas(crafted.names);
+            let what = format!("{} against random names of {names}, gross", crafted.what);
+            out.push(Goal { what, measured: ratio, limit: 3.0, unit: "x" });
         }
         for changes in &self.changes {
             out.push(Goal {
@@ -162,6 +176,15 @@ impl Report {
         out
     }
 
+    /// Each crafted query against the median of random names of the same table.
+    fn against_random(&self) -> impl Iterator<Item = (&Crafted, f64)> {
+        self.crafted.iter().filter_map(|crafted| {
+            let mut random =
+                self.costs.iter().filter(|cost| cost.names == crafted.names && cost.opt == Opt::No);
+            Some((crafted, crafted.responder.median() / random.next()?.responder.median()))
+        })
+    }
+
     /// The tables.
     pub fn print(&self, machine: &Machine, seconds: f64) {
         println!("\n{}", machine.what);
@@ -171,6 +194,10 @@ impl Report {
                 "In vivo, ns per packet: median [smallest - largest]; net is less what an empty program shows"
             );
             println!("{}\n", self.cost_table());
+        }
+        if self.hot.is_some() || !self.crafted.is_empty() {
+            println!("Crafted queries in vivo, ns per packet; random: against random names without OPT");
+            println!("{}\n", self.crafted_table());
         }
         if !self.rates.is_empty() {
             println!("Answers, M/s, one CPU that also makes the queries and checks the answers");
@@ -207,6 +234,24 @@ impl Report {
             ]);
         }
         align(table, 2)
+    }
+
+    fn crafted_table(&self) -> Table {
+        let mut table = table(&["names", "query", "became", "gross", "x swap", "x random"]);
+        let ratios: Vec<(&Crafted, f64)> = self.against_random().collect();
+        for crafted in self.hot.iter().chain(&self.crafted) {
+            let (low, high) = crafted.responder.range();
+            let ratio = ratios.iter().find(|(of, _)| std::ptr::eq(*of, crafted));
+            table.add_row([
+                with_commas(crafted.names),
+                crafted.what.trim().to_owned(),
+                crafted.counter.name().to_owned(),
+                format!("{:.1} [{low:.0} - {high:.0}]", crafted.responder.median()),
+                format!("{:.2}", crafted.ratio.median()),
+                ratio.map_or("-".to_owned(), |(_, ratio)| format!("{ratio:.2}")),
+            ]);
+        }
+        align(table, 3)
     }
 
     fn rate_table(&self) -> Table {
@@ -287,6 +332,14 @@ impl Report {
                 "sent": cost.sent,
                 "answered_in_xdp": cost.right,
                 "wrong": 0,
+            })).collect::<Vec<_>>(),
+            "crafted_ns": self.hot.iter().chain(&self.crafted).map(|crafted| json!({
+                "names": crafted.names,
+                "query": crafted.what,
+                "became": crafted.counter.name(),
+                "responder": crafted.responder.0,
+                "swap": crafted.swap.0,
+                "sent": crafted.sent,
             })).collect::<Vec<_>>(),
             "rate_millions": self.rates.iter().map(|rate| json!({
                 "names": rate.names,

@@ -18,6 +18,7 @@ use responder_user::{
     decide::{OwnerId, Snapshot},
     model::RecordType,
     publish::writer::Writer,
+    worker::Zones,
 };
 
 use crate::{
@@ -80,7 +81,12 @@ impl Scene {
         let model = timed(&mut times.config, || config::parse(&text, Path::new("/bench.toml")))?.model;
         let settings = model.settings.clone();
         let compiled = timed(&mut times.compile, || {
-            Compiled::of(Arc::new(model), &|_| StaticTypes::default(), &|_| None, &|_| None)
+            let zones = Zones::load(&model).map_err(|problems| {
+                Error::Wrong(problems.first().map(ToString::to_string).unwrap_or_default())
+            })?;
+            let apexes: Vec<_> = model.zones.iter().map(|zone| zone.apex.clone()).collect();
+            let existing = |zone: usize| zones.existing(&apexes[zone]);
+            Ok::<_, Error>(Compiled::of(Arc::new(model), &|_| StaticTypes::default(), &|_| None, &existing)?)
         })?;
         let (writer, _) = timed(&mut times.open, || Writer::open(&settings, &compiled, Arc::new(|| ())))?;
         let snapshot = Snapshot::all_up(&compiled.model);

@@ -154,27 +154,7 @@ impl Traffic {
             Some(Ok(xdp)) => xdp,
             _ => return Err(Error::Wrong("the object has no program generate".to_owned())),
         };
-        let cpu = self.cpu;
-        let result = thread::scope(|scope| {
-            let (send, receive) = mpsc::channel();
-            let sender = scope.spawn(move || {
-                // The main thread waits for this.
-                let _ = send.send(pthread_self());
-                rig::pin(&[cpu])?;
-                generate(generator)
-            });
-            let thread = receive.recv();
-            let result = work(&|| self.tally());
-            while let (Ok(thread), false) = (thread, sender.is_finished()) {
-                // It may not have begun its system call yet, so once is not always enough.
-                let _ = pthread_kill(thread, signal::STOP);
-                thread::sleep(Duration::from_millis(2));
-            }
-            let ended = sender.join().unwrap_or_else(|_| Err(Error::Wrong("generator: panic".to_owned())));
-            ended.and(result)
-        })?;
-        // What is under way arrives.
-        thread::sleep(Duration::from_millis(10));
+        let result = flow(generator, ROOM, self.cpu, || work(&|| self.tally()))?;
         Ok((result, self.tally()?.since(&before)))
     }
 
@@ -193,8 +173,33 @@ impl Traffic {
     }
 }
 
-fn generate(generator: &Xdp) -> Result {
-    let frame = [0; ROOM];
+/// Lets a generator run on one CPU while `work` does.
+pub fn flow<T>(generator: &Xdp, room: usize, cpu: usize, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let result = thread::scope(|scope| {
+        let (send, receive) = mpsc::channel();
+        let sender = scope.spawn(move || {
+            // The main thread waits for this.
+            let _ = send.send(pthread_self());
+            rig::pin(&[cpu])?;
+            generate(generator, room)
+        });
+        let thread = receive.recv();
+        let result = work();
+        while let (Ok(thread), false) = (thread, sender.is_finished()) {
+            // It may not have begun its system call yet, so once is not always enough.
+            let _ = pthread_kill(thread, signal::STOP);
+            thread::sleep(Duration::from_millis(2));
+        }
+        let ended = sender.join().unwrap_or_else(|_| Err(Error::Wrong("generator: panic".to_owned())));
+        ended.and(result)
+    })?;
+    // What is under way arrives.
+    thread::sleep(Duration::from_millis(10));
+    Ok(result)
+}
+
+fn generate(generator: &Xdp, room: usize) -> Result {
+    let frame = vec![0; room];
     let begin = Instant::now();
     let run = generator.test_run(TestRunOptions {
         data_in: Some(&frame),

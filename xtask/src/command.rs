@@ -127,6 +127,13 @@ pub fn quiet(command: &mut Command) -> Result<String> {
     Err(Error::Failed { command: line(command), status: output.status, output: text })
 }
 
+/// Runs to the end; what it complains about goes to the terminal, its output comes back.
+pub fn caught(command: &mut Command) -> Result<String> {
+    let output = output(command.stderr(Stdio::inherit()))?;
+    ended(command, output.status)?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Runs to the end and hands back all there is, whatever the program thinks of it.
 fn output(command: &mut Command) -> Result<Output> {
     command.output().map_err(|source| Error::Start { program: program(command), source })

@@ -45,7 +45,8 @@ fn components() -> Result {
 /// Every source file is as rustfmt writes it.
 fn format() -> Result {
     command::run(command::cargo().args(["fmt", "--all", "--check"]))?;
-    for package in ebpf_packages() {
+    // The checks of the fuzz targets are linted with the tests, which compile them too.
+    for package in ebpf_packages().into_iter().chain([command::root().join("fuzz")]) {
         command::run(command::cargo().current_dir(package).args(["fmt", "--check"]))?;
     }
     Ok(())

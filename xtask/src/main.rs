@@ -5,8 +5,10 @@
 mod bench;
 mod build;
 mod command;
+mod coverage;
 mod demo;
 mod error;
+mod fuzz;
 mod lint;
 mod release;
 mod section;
@@ -35,6 +37,10 @@ enum Verb {
     Demo(release::Options),
     /// Runs every test (needs root).
     Test(test::Options),
+    /// Fuzzes what reads the octets of others.
+    Fuzz(fuzz::Options),
+    /// Prints which lines of `common` the tests run (needs root).
+    Coverage(coverage::Options),
     /// Checks format, lints and licences.
     Lint,
     /// Measures what an answer costs (needs root).
@@ -42,11 +48,17 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    if let Some(error) = coverage::as_compiler() {
+        eprintln!("xtask: {error}");
+        return ExitCode::FAILURE;
+    }
     let done = match Cli::parse().verb {
         Verb::Setup(options) => setup::run(&options),
         Verb::Build(options) => build::run(&options),
         Verb::Demo(options) => demo::run(&options),
         Verb::Test(options) => test::run(&options),
+        Verb::Fuzz(options) => fuzz::run(&options),
+        Verb::Coverage(options) => coverage::run(&options),
         Verb::Lint => lint::run(),
         Verb::Bench(options) => bench::run(&options),
     };

@@ -98,6 +98,11 @@ impl MemoryWorld {
         }
     }
 
+    /// The control words, to change by hand before the first name is added.
+    pub fn control_mut(&mut self) -> &mut Control {
+        &mut self.control
+    }
+
     /// Adds a start of authority; returns its slot.
     pub fn add_soa(&mut self, soa: &ModelSoa, apex: &DnsName) -> u32 {
         self.soas.push(compile::soa::soa(apex, soa));

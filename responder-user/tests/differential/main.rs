@@ -2,7 +2,8 @@
 //!
 //! Where the program answers, the worker's reply has the same octets. Where it passes, the frame is untouched, and the
 //! worker does not crash on it; and it never passes what the shared code could have answered within its bounds.
-//! One million frames; with `RESPONDER_FULL=1` ten million.
+//! Every message is read by hickory-proto, too, and by a reader of our own: they agree with `parse`. dnspython reads some
+//! 20,000 replies, tshark their frames. One million frames; with `RESPONDER_FULL=1` ten million.
 
 #[path = "../lab/mod.rs"]
 mod lab;
@@ -10,6 +11,7 @@ mod lab;
 mod support;
 
 mod generate;
+mod readers;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -20,14 +22,17 @@ use std::{
 
 use generate::{Generator, SHAPES};
 use lab::{
-    Lab,
+    Lab, message,
     oracle::{self, Fate},
     pin_to,
     random::Random,
     read,
     run::{MOST, Runner, Verdict},
+    second::{self, Second},
     world,
 };
+use readers::Kept;
+use responder_common::{limits::FAST_NAME_WORDS, lookup::World, parse};
 use responder_user::{
     decide::Snapshot,
     model::Model,
@@ -52,6 +57,10 @@ struct Tally {
     messages: u64,
     /// Run once more.
     again: u64,
+    /// Queries of the one shape that hickory-proto reads as we do, and those whose options it refuses.
+    second: [u64; 2],
+    /// For readers of others.
+    kept: Kept,
     by_shape: [[u64; 2]; SHAPES],
     different: Vec<String>,
 }
@@ -78,6 +87,8 @@ struct Side<'a> {
     readers: (usize, usize),
     /// What workers know beside the table.
     beside: &'a Names,
+    /// Every so many replies one is kept for readers of others.
+    keep: u64,
     names: &'a [Vec<u8>],
 }
 
@@ -101,6 +112,7 @@ impl Side<'_> {
                 }
                 tally.again += 1;
             }
+            let result = result.and_then(|()| self.read_again(&frame, verdict, &mut tally));
             tally.compared += 1;
             tally.by_shape[shape][usize::from(verdict == Verdict::Tx)] += 1;
             if let Err(difference) = result {
@@ -111,6 +123,29 @@ impl Side<'_> {
             }
         }
         tally
+    }
+
+    /// The host's `parse`, a reader of our own by the RFCs and hickory-proto read the same; and the program, which
+    /// answers nothing else.
+    fn read_again(&self, frame: &[u8], verdict: Verdict, tally: &mut Tally) -> Result<(), String> {
+        let Fate::Message { dns, .. } = oracle::headers(frame) else { return Ok(()) };
+        let dns = &frame[dns];
+        let question = message::question(dns, message::FAST);
+        let parsed = parse::parse::<[u8], FAST_NAME_WORDS>(dns, self.world.aside().control().key());
+        let ours = parsed.as_ref().ok().map(|query| (query.qtype, query.question_end));
+        let wanted = question.as_ref().filter(|q| !q.has_zero());
+        if ours != wanted.map(|q| (q.qtype, q.end)) {
+            return Err(format!("parse reads {parsed:02x?}, wanted {wanted:02x?}"));
+        }
+        if verdict == Verdict::Tx && question.is_none() {
+            return Err("the program answers what is no query".to_owned());
+        }
+        match second::compare(dns, question.as_ref())? {
+            Second::Agrees => tally.second[0] += 1,
+            Second::RefusesOptions => tally.second[1] += 1,
+            Second::NotCompared => {}
+        }
+        Ok(())
     }
 
     /// What a worker does with a message.
@@ -136,7 +171,7 @@ impl Side<'_> {
                 tally.answered += 1;
                 read::check_frame(frame, out)?;
                 set_reader(self.readers.0);
-                let outcome = self.worker(&frame[dns], client, expected);
+                let outcome = self.worker(&frame[dns.clone()], client, expected);
                 let Outcome::Reply { len, rcode: 0 | 3, origin: Origin::Table, .. } = outcome else {
                     return Err(format!("the program answers, a worker: {outcome:?}"));
                 };
@@ -146,6 +181,9 @@ impl Side<'_> {
                 }
                 if tally.answered.is_multiple_of(64) {
                     read::reply(said)?;
+                }
+                if tally.answered.is_multiple_of(self.keep) {
+                    tally.kept.frame(&frame[dns], said, out);
                 }
                 Ok(())
             }
@@ -165,6 +203,11 @@ impl Side<'_> {
                     return Err("the program passes what it could have answered".to_owned());
                 }
                 let outcome = self.worker(message, client, expected);
+                if let Outcome::Reply { len, .. } = outcome
+                    && tally.messages.is_multiple_of(self.keep)
+                {
+                    tally.kept.message(message, &expected[..len]);
+                }
                 is_sound(message, outcome, expected)
             }
             (verdict, fate) => Err(format!("{verdict:?}, but the headers say {fate:?}")),
@@ -200,12 +243,20 @@ fn compare(what: &str, mut model: Model, open: &Open) {
     let before = lab.counters();
     let begin = Instant::now();
     let share = total.div_ceil(cpus as u64);
-    let tallies: Vec<Tally> = thread::scope(|scope| {
+    // Some 10,000 of each world.
+    let keep = total / 12_000;
+    let mut tallies: Vec<Tally> = thread::scope(|scope| {
         let threads: Vec<_> = (0..cpus)
             .map(|cpu| {
                 let readers = (cpu, cpus + cpu);
-                let side =
-                    Side { runner: lab.runner(), world: &reader, readers, beside: &beside, names: &names };
+                let side = Side {
+                    runner: lab.runner(),
+                    world: &reader,
+                    readers,
+                    beside: &beside,
+                    keep,
+                    names: &names,
+                };
                 scope.spawn(move || {
                     pin_to(cpu);
                     side.compare(0x5eed_0000 + cpu as u64, share)
@@ -223,6 +274,9 @@ fn compare(what: &str, mut model: Model, open: &Open) {
         sum(|t| t.messages),
         sum(|t| t.dropped),
     );
+    let [agreed, refused] = [0, 1].map(|i| tallies.iter().map(|t| t.second[i]).sum::<u64>());
+    println!("hickory-proto: {agreed} queries read alike, {refused} with options that it refuses");
+    assert!(agreed * 3 > compared && refused * 5 < agreed, "the second reader sees too little");
     let risen = Lab::risen(&before, &lab.counters());
     println!("counters: {risen:?}");
     for shape in 0..SHAPES {
@@ -238,4 +292,9 @@ fn compare(what: &str, mut model: Model, open: &Open) {
     assert!(again < compared / 1000, "{again} frames were run twice");
     assert_eq!(risen.iter().map(|(_, count)| count).sum::<u64>(), compared + again, "one counter a frame");
     assert!(risen.iter().all(|(name, _)| *name != "xdp_pass_broken" && *name != "xdp_pass_tailroom"));
+    let mut kept = Kept::default();
+    for tally in &mut tallies {
+        kept.join(std::mem::take(&mut tally.kept));
+    }
+    kept.read(what, 10_000);
 }

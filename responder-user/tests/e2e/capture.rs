@@ -77,6 +77,14 @@ fn a_capture_is_read_by_tcpdump_query_and_answer() {
     assert_eq!(read.matches("[udp sum ok]").count(), 6, "six answers with right checksums: {read}");
     // Checksums of queries are not finished by a sender on the same host.
     assert!(!read.contains("[|domain]") && !read.contains("truncated"), "{read}");
+    let path = path.to_str().unwrap();
+    let marked = tool("tshark", &["-n", "-r", path, "-Y", "_ws.malformed || _ws.short"]);
+    let all = tool("tshark", &["-n", "-r", path, "-Y", "dns"]);
+    for read in [&marked, &all] {
+        assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    }
+    assert!(marked.stdout.is_empty(), "{}", String::from_utf8_lossy(&marked.stdout));
+    assert_eq!(String::from_utf8(all.stdout).unwrap().lines().count(), 12, "tshark reads all of them");
     // Nothing is told any more.
     let before = daemon.stats();
     dns::ask(&socket, "s1.example.com", A);

@@ -3,7 +3,7 @@
 //! This kernel may have no 802.1Q devices, so the frame is made by hand and sent by a packet socket. The kernel takes the
 //! tag off before a packet socket sees a frame, and tells it beside the data.
 
-#![expect(unsafe_code, reason = "recvmsg with PACKET_AUXDATA, which nix does not know")]
+#![expect(unsafe_code, reason = "recvmsg with PACKET_AUXDATA, which nix does not know; a signal handler")]
 
 use std::{
     io, mem,
@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nix::libc;
+use nix::{
+    libc,
+    sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction},
+};
 
 use crate::{
     bed::Bed,
@@ -48,6 +51,15 @@ pub fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
             || libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const second).cast(), 16) != 0
     };
     if failed { Err(io::Error::last_os_error()) } else { Ok(socket) }
+}
+
+/// Makes a signal end the system call of the thread that it is sent to, and do nothing else.
+pub fn interrupt_by(signal: Signal) {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+    // Without SA_RESTART: the call ends with EINTR.
+    let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing, so it may run at any moment.
+    unsafe { sigaction(signal, &action) }.expect("sigaction");
 }
 
 /// The next frame and its tag; None after a while.

@@ -43,6 +43,29 @@ fn opt_length(options: usize, value: u16) -> impl Fn(&mut Vec<u8>) {
     }
 }
 
+/// What is understood and wrong, or what two of our rules do not agree on.
+fn understood(rows: &mut Vec<Row>) {
+    for len in [0, 7, 9, 41] {
+        let frame = one().opt_with(1232, 0, &option(10, len));
+        rows.push(row(&format!("a cookie of {len} octets passes"), frame, pass(Counter::PassCookie)));
+    }
+    let near = |qtype| query("near.example.com", qtype);
+    let subnet = |data: &[u8]| [&[0, 8, 0, data.len() as u8], data].concat();
+    let (good, bad) = (subnet(&[0, 1, 24, 0, 192, 0, 2]), subnet(&[0, 1, 24, 0, 192, 0]));
+    rows.push(row(
+        "ECS with too few octets passes where ECS counts",
+        near(A).opt_with(1232, 0, &bad),
+        pass(Counter::PassSubnet),
+    ));
+    let frame = near(A).v6().opt_with(1232, 0, &subnet(&[0, 3, 0, 0]));
+    rows.push(row("ECS of family 3 passes where ECS counts", frame, pass(Counter::PassSubnet)));
+    let frame = near(A).opt_with(1232, 0, &good);
+    let counter = Counter::PassSubnetPolicy;
+    rows.push(row("ECS passes where policies look at the source", frame, pass(counter)));
+    let frame = near(A).v6().opt_with(4096, DO, &good);
+    rows.push(row("ECS passes where policies look at the source, over IPv6", frame, pass(counter)));
+}
+
 fn accepted(rows: &mut Vec<Row>) {
     let v4 = || answer(&[host_v4(1, 1)]);
     for payload in [0, 1, 511, 512, 513, 1231, 1232, 1233, 4096, 65535] {
@@ -158,6 +181,7 @@ fn refused(rows: &mut Vec<Row>) {
 pub fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     accepted(&mut rows);
+    understood(&mut rows);
     refused(&mut rows);
     rows
 }

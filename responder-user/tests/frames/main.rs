@@ -14,6 +14,7 @@
 //! | [`clients`] | who gets which answer |
 //! | [`limits`] | who gets no answer, or a truncated one |
 //! | [`sessions`] | who gets the same answer again |
+//! | [`reasons`] | that every reason has two rows |
 //! | [`spaces`] | small spaces, exhausted |
 //! | [`watched`] | sampling, timing, counting |
 
@@ -33,12 +34,13 @@ mod limits;
 mod link;
 mod options;
 mod question;
+mod reasons;
 mod row;
 mod sessions;
 mod spaces;
 mod watched;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, path::Path};
 
 use lab::{Lab, pin_to, world};
 use row::Row;
@@ -85,6 +87,29 @@ fn every_row_of_the_table_holds() {
     println!("{} rows", rows.len());
     assert!(wrong.is_empty(), "{} of {} rows are wrong:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
     assert!(rows.len() >= 250, "the table has lost rows: {}", rows.len());
+}
+
+/// The messages of all rows, under the names of their rules, in target/tmp/seeds: where the fuzzer begins.
+#[test]
+fn every_row_is_a_seed() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("seeds");
+    let mut seen = BTreeSet::new();
+    for target in ["parse", "reply"] {
+        fs::create_dir_all(folder.join(target)).expect("a folder");
+    }
+    for row in rows() {
+        let message = row.frame.dns();
+        if !seen.insert(message.clone()) {
+            continue;
+        }
+        let name: String =
+            row.rule.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(80).collect();
+        fs::write(folder.join("parse").join(&name), &message).expect("a seed");
+        // In front stands how it comes (fuzz/src/oracle/reply.rs).
+        let how = u8::from(row.frame.source.is_ipv6()) << 1;
+        fs::write(folder.join("reply").join(&name), [&[how], &message[..]].concat()).expect("a seed");
+    }
+    assert!(seen.len() > 100, "{} messages", seen.len());
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! One line of the table: a rule, a frame, what must become of it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use responder_common::counters::Counter;
 use responder_user::model::DnsName;
 
@@ -10,6 +8,7 @@ use crate::lab::{
     frame::Query,
     read::{self, Opt, Record, Reply},
     run::Verdict,
+    second,
     world::{TTL, octets},
 };
 
@@ -212,10 +211,5 @@ pub fn check(query: &Query, frame: &[u8], out: &[u8], wanted: &Reply) -> Result<
     if message[12..end] != query.dns()[12..end] {
         return Err("the question is not the one that was asked".to_owned());
     }
-    let read = catch_unwind(AssertUnwindSafe(|| hickory_proto::op::Message::from_vec(message)));
-    match read {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(format!("hickory-proto cannot read it: {error}")),
-        Err(_) => Err("hickory-proto panics on it".to_owned()),
-    }
+    second::message(message).map(|_| ())
 }

@@ -7,6 +7,7 @@ use crate::{
     lab::{
         Lab,
         frame::{A, AAAA, Query, query, wire_query},
+        message,
         oracle::{self, Fate},
         random::Random,
         read,
@@ -130,7 +131,7 @@ fn every_change_of_one_octet_is_answered_right_or_passed() {
                 let fate = oracle::headers(&changed);
                 let (verdict, len) = lab.runner().run(&changed, &mut out);
                 let question = match &fate {
-                    Fate::Message { dns, .. } => oracle::question(&changed[dns.clone()]),
+                    Fate::Message { dns, .. } => message::question(&changed[dns.clone()], message::FAST),
                     Fate::Pass | Fate::Drop => None,
                 };
                 let known = question.filter(|question| names.contains(&question.name));
@@ -154,7 +155,7 @@ fn every_change_of_one_octet_is_answered_right_or_passed() {
 }
 
 /// The query of a frame, as far as its reply depends on it.
-fn as_asked(frame: &[u8], question: &oracle::Question) -> Query {
+fn as_asked(frame: &[u8], question: &message::Question) -> Query {
     let dns = read::message(frame).unwrap_or_else(|error| panic!("{error}"));
     let number = |at: usize| u16::from_be_bytes([dns[at], dns[at + 1]]);
     let octets = dns.to_vec();

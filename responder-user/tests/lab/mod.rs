@@ -3,16 +3,20 @@
 //! | file | what |
 //! |---|---|
 //! | [`frame`] | builds frames in a few words |
+//! | [`oracle`], [`message`] | what a frame asks, by code that shares nothing with the product |
+//! | [`second`] | the same by hickory-proto |
 //! | [`read`] | reads replies, by code that shares nothing with the product |
 //! | [`run`] | the system call |
 //! | [`world`] | the configuration that the frames meet |
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
 pub mod frame;
+pub mod message;
 pub mod oracle;
 pub mod random;
 pub mod read;
 pub mod run;
+pub mod second;
 pub mod world;
 
 use std::{

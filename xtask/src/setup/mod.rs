@@ -4,11 +4,14 @@ mod machine;
 mod packages;
 mod toolchain;
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 pub use toolchain::Toolchain;
 
-use crate::error::Result;
+use crate::command;
+use crate::error::{Error, Result};
 
 /// Options of `cargo xtask setup`.
 #[derive(Args)]
@@ -59,4 +62,50 @@ pub fn for_all() -> Result<Toolchain> {
     let toolchain = for_build()?;
     machine::try_xdp(&toolchain)?;
     Ok(toolchain)
+}
+
+/// Makes the machine ready to fuzz; silent when it is.
+pub fn for_fuzz() -> Result<Toolchain> {
+    packages::install(&packages::FUZZ_TOOLS)?;
+    for_all()
+}
+
+/// The programs that read the counts of instrumented programs.
+pub struct Llvm {
+    /// Adds counts up.
+    pub profdata: PathBuf,
+    /// Lays them over the sources.
+    pub cov: PathBuf,
+}
+
+/// Finds or installs those of the LLVM that rustc has: others do not read its counts.
+pub fn for_coverage() -> Result<Llvm> {
+    let version = of_rustc("LLVM version:")?;
+    let major = version.split('.').next().unwrap_or_default().to_owned();
+    let found = |tool: &str| command::find(&format!("{tool}-{major}"));
+    if found("llvm-cov").is_none() || found("llvm-profdata").is_none() {
+        println!("setup: installing llvm-{major} (reads the counts of coverage)");
+        packages::install_named(&[&format!("llvm-{major}")])?;
+    }
+    match (found("llvm-profdata"), found("llvm-cov")) {
+        (Some(profdata), Some(cov)) => Ok(Llvm { profdata, cov }),
+        _ => Err(Error::missing(
+            format!("no llvm-cov-{major}: rustc has LLVM {version}"),
+            format!("apt-get install llvm-{major}"),
+        )),
+    }
+}
+
+/// What rustc compiles for when nobody says.
+pub fn host_of_rustc() -> Result<String> {
+    of_rustc("host:")
+}
+
+/// A line of what rustc says of itself.
+fn of_rustc(field: &str) -> Result<String> {
+    let said = command::quiet(command::plain("rustc").arg("-vV"))?;
+    let value = said.lines().find_map(|line| line.strip_prefix(field)).map(str::trim);
+    value
+        .map(str::to_owned)
+        .ok_or_else(|| Error::missing(format!("rustc does not say {field}"), "rustup update"))
 }

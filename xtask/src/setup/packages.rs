@@ -11,14 +11,14 @@ use crate::error::{Error, Result};
 pub struct Package {
     /// Its name.
     pub name: &'static str,
-    /// The program that shows that it is there, whoever installed it.
+    /// The program, or the path of another file, that shows that it is there, whoever installed it.
     pub program: &'static str,
     /// What we use it for.
     pub why: &'static str,
 }
 
 /// What the tests and the demo talk to the responder with.
-pub const TEST_TOOLS: [Package; 11] = [
+pub const TEST_TOOLS: [Package; 13] = [
     Package { name: "iproute2", program: "ip", why: "network namespaces and veth pairs of the tests" },
     Package { name: "bind9-dnsutils", program: "dig", why: "real queries, one at a time" },
     Package {
@@ -30,11 +30,20 @@ pub const TEST_TOOLS: [Package; 11] = [
     Package { name: "bpftool", program: "bpftool", why: "looks at loaded programs and pinned maps" },
     Package { name: "tcpdump", program: "tcpdump", why: "reads what `responderctl capture` writes" },
     Package { name: "e2fsprogs", program: "mkfs.ext4", why: "disks of the tests that hang" },
+    Package { name: "tshark", program: "tshark", why: "reads the same, and says what is malformed" },
+    Package {
+        name: "python3-dnspython",
+        program: "/usr/lib/python3/dist-packages/dns/version.py",
+        why: "a second reader of replies",
+    },
     Package { name: "ethtool", program: "ethtool", why: "switches offloads of the test interfaces" },
     Package { name: "nginx-light", program: "nginx", why: "real HTTP endpoints for health checks" },
     Package { name: "knot", program: "knotd", why: "answers of another name server to compare ours with" },
     Package { name: "gdnsd", program: "gdnsd", why: "another GSLB name server, asked the same questions" },
 ];
+
+/// What the fuzz targets are built with.
+pub const FUZZ_TOOLS: [Package; 1] = [Package { name: "g++", program: "c++", why: "compiles libFuzzer" }];
 
 /// Packages that bring a service, with its name.
 const SERVICES: [(&str, &str); 3] = [("nginx-light", "nginx"), ("knot", "knot"), ("gdnsd", "gdnsd")];

@@ -1,0 +1,11 @@
+//! libFuzzer calls [`oracle::config::check`].
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| responder_fuzz::oracle::config::check(octets));
+
+#[cfg(not(fuzzing))]
+fn main() {
+    eprintln!("this is no fuzzer without its instrumentation: run `cargo xtask fuzz config`");
+    std::process::exit(2);
+}

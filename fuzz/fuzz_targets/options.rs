@@ -1,0 +1,11 @@
+//! libFuzzer calls [`oracle::options::check`].
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| responder_fuzz::oracle::options::check(octets));
+
+#[cfg(not(fuzzing))]
+fn main() {
+    eprintln!("this is no fuzzer without its instrumentation: run `cargo xtask fuzz options`");
+    std::process::exit(2);
+}

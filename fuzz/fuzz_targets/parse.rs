@@ -1,0 +1,11 @@
+//! libFuzzer calls [`oracle::parse::check`].
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| responder_fuzz::oracle::parse::check(octets));
+
+#[cfg(not(fuzzing))]
+fn main() {
+    eprintln!("this is no fuzzer without its instrumentation: run `cargo xtask fuzz parse`");
+    std::process::exit(2);
+}
