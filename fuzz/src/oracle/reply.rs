@@ -32,7 +32,7 @@ pub fn check(octets: &[u8]) {
     };
     // gdnsd 1.0.2: a reply to a response is the beginning of a loop.
     let deserves_silence = query.len() < 12 || query[2] & 0x80 != 0;
-    let Outcome::Reply { len, rcode, truncated, origin } = outcome else {
+    let Outcome::Reply { len, rcode, truncated, origin, zone: _ } = outcome else {
         assert!(outcome == Outcome::Silent && deserves_silence, "{outcome:?}");
         return;
     };

@@ -58,6 +58,7 @@ fn build() -> Stage {
         file,
         soa: Soa::default_for(apex),
         ns: vec![name("ns1.bare.test"), name("ns.example.org")],
+        ns_addresses: Vec::new(),
     };
     let domains =
         ["one.example.com", "many.example.com", "only4.example.com", "deep.down.example.com", "own.test"];
