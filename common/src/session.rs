@@ -192,7 +192,7 @@ impl Rule {
 
     /// True if a backup has had the client for long enough.
     #[inline(always)]
-    fn is_over(&self, session: &Session, now: u64) -> bool {
+    pub fn is_over(&self, session: &Session, now: u64) -> bool {
         self.backup_timeout != 0
             && self.is_backup(session)
             && now >= session.since.wrapping_add(self.backup_timeout)

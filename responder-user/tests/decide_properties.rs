@@ -225,7 +225,9 @@ fn seen(model: &Model, decision: &Decision) -> impl PartialEq + std::fmt::Debug 
     let link = model.vserver(decision.link).name.clone();
     let policy = decision.policy.map(|p| model.policies[p.index()].name.clone());
     let how = (decision.tier, decision.order, decision.method, decision.reason, decision.session);
-    (pool, other, policy, decision.view, decision.ttl, how, link)
+    // Numbers follow the order of the file.
+    let view = decision.view.map(|view| model.views[view.index()].clone());
+    (pool, other, policy, view, decision.ttl, how, link)
 }
 
 /// What a service of a rich model is worth: eligible but for load monitors, withdrawn by one, usable by effective state.

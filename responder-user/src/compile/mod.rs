@@ -61,7 +61,7 @@ pub struct Compiled {
     /// Which queries are dropped for types that a name lacks.
     pub drops: Arc<Drops>,
     /// How each owner keeps sessions; None: it keeps none.
-    pub keeping: Vec<Option<Keeping>>,
+    pub keeping: Arc<[Option<Keeping>]>,
     /// Which words belong to whom.
     pub numbering: Numbering,
     /// All names.
@@ -100,7 +100,7 @@ impl Compiled {
     ) -> Result<Self, CompileError> {
         let owners = Owners::of(&model);
         let classes = Classes::of(&model)?;
-        let keeping = session::rules(&model, &owners)?;
+        let keeping: Arc<[_]> = session::rules(&model, &owners)?.into();
         let numbering = Numbering::of(&model, &owners, &classes, &keeping)?;
         let deciders = Deciders::of(&model, &owners, &numbering, &classes);
         let drops = Drops::of(&model, &owners, &numbering, &classes);

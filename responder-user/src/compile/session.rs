@@ -10,7 +10,12 @@ use std::{
 
 use bytemuck::Zeroable;
 use ipnet::IpNet;
-use responder_common::session::{Choice, Key, MAX_CHOICES, Rule, Session as Kept};
+use responder_common::{
+    client::Client,
+    edns::Options,
+    lookup::Ask,
+    session::{Choice, Key, MAX_CHOICES, Rule, Session as Kept},
+};
 
 use crate::{
     decide::{Owner, Owners, Session, Snapshot, chain::links, session::hold},
@@ -118,6 +123,38 @@ impl Keeping {
             *to = Choice { service: number(&model.service(session.service).name), link };
         }
         Ok(Some(Self { rule, choices, scope }))
+    }
+
+    /// Whose session it is: the client's, or that of a client subnet to which no mask applies.
+    pub fn key(&self, client: IpAddr, subnet: Option<IpNet>) -> Key {
+        let client_of = |address: IpAddr| match address.to_canonical() {
+            IpAddr::V4(address) => Client::V4(address.to_bits()),
+            IpAddr::V6(address) => Client::V6(address.octets()),
+        };
+        let mut options = Options::default();
+        if let Some(net) = subnet {
+            let family: u16 = if net.addr().is_ipv4() { 1 } else { 2 };
+            options.subnet[0] = u64::from(family.to_be()) | (u64::from(net.prefix_len()) << 16);
+            options.subnet[1..].copy_from_slice(&client_of(net.network()).words().0);
+        }
+        let ask = Ask {
+            index: 0,
+            is_classed: false,
+            has_sessions: true,
+            flags: 0,
+            has_subnet: subnet.is_some(),
+            client: client_of(client),
+        };
+        Key::of(&self.rule, &ask, &options).0
+    }
+
+    /// What a session is to a decision, if it has not ended. `now` is CLOCK_MONOTONIC in nanoseconds.
+    pub fn read(&self, key: &Key, session: &Kept, holds: &Holds, now: u64) -> Option<Session> {
+        if !session.is_of(key) || self.rule.is_over(session, now) || !holds.lives(key, session, now) {
+            return None;
+        }
+        let choice = self.rule.find(session, |value| value);
+        self.choices.get((choice as usize).checked_sub(1)?).copied()
     }
 
     /// The choice that stands for a service that a virtual server gave; 0: none.

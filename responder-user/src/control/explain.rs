@@ -28,8 +28,9 @@ use crate::{
             ClassMatch,
             subnet::{Decider, PlaceOf},
         },
+        session::keeps,
     },
-    decide::{self, Outcome, Pick, Step},
+    decide::{self, Outcome, OwnerId, Pick, Step},
     model::{DnsName, Domain, RecordType, ServiceId, Zone, zone::Soa},
 };
 use lane::Lane;
@@ -41,6 +42,9 @@ pub type Reply<'a> = dyn Fn(&[u8], IpAddr) -> Option<Vec<u8>> + 'a;
 /// From a query and its source address to the counter that the XDP program would raise; None: not known.
 pub type Verdict<'a> = dyn Fn(&[u8], IpAddr) -> Option<Counter> + 'a;
 
+/// From an owner, a client and the client subnet that stands for it to the client's session; None: it has none.
+pub type Sticky<'a> = dyn Fn(OwnerId, IpAddr, Option<IpNet>) -> Option<decide::Session> + 'a;
+
 /// What the packet lanes would do with a query. The default knows nothing, and `explain` says less.
 #[derive(Clone, Copy, Default)]
 pub struct Lanes<'a> {
@@ -48,6 +52,8 @@ pub struct Lanes<'a> {
     pub reply: Option<&'a Reply<'a>>,
     /// The counter that the XDP program would raise for a query, read from the published maps.
     pub verdict: Option<&'a Verdict<'a>>,
+    /// The session of a client, as both lanes find it.
+    pub session: Option<&'a Sticky<'a>>,
 }
 
 /// A question, read.
@@ -64,6 +70,9 @@ struct Asked<'a> {
     query: Vec<u8>,
     reply: Option<Vec<u8>>,
     verdict: Option<Counter>,
+    /// The client subnet of the query, whether or not it counts.
+    ecs: Option<IpNet>,
+    sticky: Option<&'a Sticky<'a>>,
 }
 
 /// What is found out, key by key.
@@ -116,6 +125,8 @@ pub fn explain(view: &View<'_>, question: &Question, lanes: Lanes<'_>) -> Result
         verdict: lanes.verdict.and_then(|verdict| verdict(&query, client)),
         name,
         query,
+        ecs,
+        sticky: lanes.session,
     };
     let mut found = Found::default();
     let weighed = ecs.map(|net| (net, asked.weigh(net)));
@@ -138,6 +149,13 @@ fn subnet(text: &str) -> Result<IpNet, Refusal> {
     let net = text.parse::<IpNet>().ok().or_else(address);
     net.map(|n| n.trunc())
         .ok_or_else(|| Refusal::new(format!("--ecs: \"{text}\" is neither a prefix nor an address")))
+}
+
+fn client_of(address: IpAddr) -> Client {
+    match address {
+        IpAddr::V4(address) => Client::V4(address.to_bits()),
+        IpAddr::V6(address) => Client::V6(address.octets()),
+    }
 }
 
 impl Asked<'_> {
@@ -178,16 +196,18 @@ impl Asked<'_> {
         if net.prefix_len() == 0 {
             return Err("it names nobody");
         }
-        let address = match net.addr() {
-            IpAddr::V4(address) => Client::V4(address.to_bits()),
-            IpAddr::V6(address) => Client::V6(address.octets()),
-        };
-        if model.vserver(domain.vserver).ecs_validation && class::set_aside(&address).is_some() {
+        if model.vserver(domain.vserver).ecs_validation && class::set_aside(&client_of(net.addr())).is_some()
+        {
             return Err("ecs_validation sets it aside: it is not of the Internet");
         }
         match decider.weigh(classes, self.client, net.addr()) {
             (found, PlaceOf::Subnet) => Ok(found),
             (_, PlaceOf::Nobody) if decider == Decider::Source => {
+                if keeps(model, domain.vserver) {
+                    return Err(
+                        "the answer does not depend on where a client is, but its session is the subnet's",
+                    );
+                }
                 Err("the answer does not depend on where a client is: scope 0")
             }
             (_, PlaceOf::Nobody) => Err("a policy decides for the source: scope 0"),
@@ -195,6 +215,18 @@ impl Asked<'_> {
                 Err("no client there is one of the policies that fire for the source: the source decides")
             }
         }
+    }
+
+    /// The session of the client, where the virtual server keeps some.
+    fn session(&self, domain: &Domain) -> Option<decide::Session> {
+        let model = self.view.model;
+        let index = model.domains.iter().position(|other| std::ptr::eq(other, domain))?;
+        let vserver = model.vserver(domain.vserver);
+        let counts = |net: &IpNet| {
+            let aside = vserver.ecs_validation && class::set_aside(&client_of(net.addr())).is_some();
+            vserver.ecs && net.prefix_len() > 0 && !aside
+        };
+        self.sticky?(self.view.owners.of_domain(index), self.client, self.ecs.filter(counts))
     }
 
     fn owner(&self, domain: &Domain) -> decide::Owner {
@@ -271,7 +303,8 @@ impl Asked<'_> {
     fn decided(&self, domain: &Domain, rtype: RecordType, found: &mut Found) {
         let model = self.view.model;
         let (owner, client) = (self.owner(domain), self.decided_for(domain));
-        let asked = decide::Question { owner: &owner, rtype, client: &client, session: None };
+        let session = self.session(domain);
+        let asked = decide::Question { owner: &owner, rtype, client: &client, session };
         let decision = decide::answer(model, self.view.snapshot, &asked);
         for step in &decision.steps {
             found.step(step.step, step.outcome.clone(), self.detailed(step));

@@ -5,7 +5,8 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use responder_common::counters::Counter;
+use ipnet::IpNet;
+use responder_common::{counters::Counter, session::Store};
 use serde_json::{Map, Value, json};
 
 use super::{Engine, start::forced};
@@ -18,7 +19,7 @@ use crate::{
         target::{self, Target},
         told, view,
     },
-    decide::snapshot::is_monitored,
+    decide::{OwnerId, snapshot::is_monitored},
     health::Force,
     model::{MonitorId, ServiceId, VserverId, settings::XdpMode},
     worker::answer::{self, Outcome, Transport},
@@ -78,7 +79,15 @@ impl Engine {
                 };
                 let verdict =
                     |query: &[u8], client: IpAddr| Some(served.world.aside().verdict(query, client));
-                let lanes = Lanes { reply: Some(&reply), verdict: Some(&verdict) };
+                let (keeping, sessions) =
+                    (self.plan.compiled.keeping.clone(), self.writer.world().sessions());
+                let (holds, now) = (self.holds(), sessions.now());
+                let session = |owner: OwnerId, client: IpAddr, subnet: Option<IpNet>| {
+                    let keeping = keeping[owner.index()].as_ref()?;
+                    let key = keeping.key(client, subnet);
+                    keeping.read(&key, &sessions.get(&key)?, &holds, now)
+                };
+                let lanes = Lanes { reply: Some(&reply), verdict: Some(&verdict), session: Some(&session) };
                 self.viewed(|view| explain::explain(view, question, lanes))
             }
         }

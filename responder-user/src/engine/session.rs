@@ -104,7 +104,7 @@ impl Engine {
         Ok(reading.names(&chosen).into_iter().map(end).collect())
     }
 
-    fn holds(&self) -> Holds {
+    pub(super) fn holds(&self) -> Holds {
         let compiled = &self.plan.compiled;
         Holds::of(&compiled.model, &compiled.owners, &compiled.keeping, &self.snapshot)
     }

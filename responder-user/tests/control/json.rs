@@ -119,7 +119,7 @@ fn what_is_not_decided_is_asked_of_the_worker() {
         (reply[2], reply[3]) = (0x85, 3);
         Some(reply)
     };
-    let lanes = Lanes { reply: Some(&nxdomain), verdict: None };
+    let lanes = Lanes { reply: Some(&nxdomain), ..Lanes::default() };
     let value = ask(&world, "nobody.example.com", "A", lanes);
     assert_eq!((&value["rcode"], &value["source"]), (&json!("NXDOMAIN"), &json!("worker")));
     assert_eq!(value["reason"], "the zone has no such name");
@@ -154,7 +154,7 @@ fn the_lane_has_its_reason() {
     world.names = responder_user::control::NameIndex::of(&world.model);
     assert_eq!(lane(&world, &long, "A", plain), "worker the name is longer than 104 octets: 135");
     let verdict = |_: &[u8], _| Some(Counter::PassStale);
-    let asked = Lanes { reply: None, verdict: Some(&verdict) };
+    let asked = Lanes { verdict: Some(&verdict), ..Lanes::default() };
     assert_eq!(lane(&world, "www.example.com", "A", asked), "worker the answers in the kernel are stale");
     world.model.vservers[0].multiple_ip_response = true;
     let ninth = world.model.services[1].addresses.clone();

@@ -38,7 +38,7 @@ use responder_user::{
     model::Model,
     publish::world::{Reader, set_reader},
     worker::{
-        Names, Outcome, Transport, Zones,
+        Beside, DeferredTable, Names, Outcome, Transport, Zones,
         answer::{self, Origin},
     },
 };
@@ -237,7 +237,9 @@ fn compare(what: &str, mut model: Model, open: &Open) {
     let names: Vec<Vec<u8>> = lab.compiled.model.domains.iter().map(|d| d.name.wire().to_vec()).collect();
     let long = lab.compiled.names.long.iter().map(|(name, entry)| (name.wire().into(), *entry)).collect();
     let zones = Zones::load(&lab.compiled.model).expect("zones without files");
-    let beside = Names { long: Arc::new(long), zones: Arc::new(zones), ..Names::default() };
+    let table = Arc::new(DeferredTable::new(lab.compiled.numbering.count()));
+    let beside = Beside::of(&lab.compiled, table);
+    let beside = Names { long: Arc::new(long), zones: Arc::new(zones), beside, ..Names::default() };
     let cpus = lab::cpus().len().min(4);
     let reader = lab.writer().reader(cpus * 2);
     let before = lab.counters();

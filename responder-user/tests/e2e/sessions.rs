@@ -229,6 +229,12 @@ fn stick(daemon: &Daemon, clients: &Clients, native: bool) -> Vec<IpAddr> {
         let left = row["expires_in_seconds"].as_u64().unwrap();
         assert!((60..=120).contains(&left), "{row}");
     }
+    for (i, address) in www.iter().enumerate() {
+        let client = format!("10.53.0.{}", 100 + i);
+        let why = daemon.ctl_json(&["explain", "www.example.com", "A", "--client", &client]);
+        assert_eq!(why["addresses"], serde_json::json!([address]), "{why}");
+        assert_eq!(why["reason"], "persistence session of the client");
+    }
     assert_eq!(daemon.ctl_json(&["show", "session"]).as_array().unwrap().len(), 8);
     // A service that goes loses its clients to the others; who is elsewhere stays there.
     daemon.ctl_ok(&["force", "service", "a", "down"]);
