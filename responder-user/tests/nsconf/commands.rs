@@ -100,8 +100,13 @@ fn a_command_changes_what_it_says_and_nothing_else() {
         ("set gslb service hk -sitePrefix a.", &["  'set gslb service hk -sitePrefix a.',"], &[]),
         (
             "add dns nsRec example.net ns3.example.net",
-            &["ns   = [\"ns1.example.net\", \"ns2.example.net\", \"ns3.example.net\"]"],
-            &["ns   = [\"ns1.example.net\", \"ns2.example.net\"]"],
+            // The addresses of the others stay.
+            &[
+                "  { name = \"ns1.example.net\", address = [\"192.0.2.53\", \"2001:db8::53\"] },",
+                "  \"ns2.example.org\",",
+                "  \"ns3.example.net\",",
+            ],
+            &[],
         ),
     ] {
         let mut session = session();

@@ -187,6 +187,9 @@ fn location(store: &mut Store, range: &LocationRange) {
     make(store, Kind::Location, &format!("{first} {last}"), &values);
 }
 
+/// Addresses of a name server that our configuration has beside its name.
+pub(super) const ADDRESSES: &str = "addresses";
+
 fn zone(store: &mut Store, zone: &Zone) {
     let Some(apex) = zone.apex.as_ref().filter(|_| zone.file.is_none()).map(ToString::to_string) else {
         return;
@@ -209,10 +212,15 @@ fn zone(store: &mut Store, zone: &Zone) {
     } else if zone.ns.is_empty() {
         make(store, Kind::SoaRec, &apex, &Values::new());
     }
-    for server in zone.ns.iter().map(|ns| ns.name.value.to_string()) {
+    for ns in &zone.ns {
+        let server = ns.name.value.to_string();
         let mut values = Values::new();
         put(&mut values, "domain", Some(&apex));
         put(&mut values, "nameServer", Some(&server));
+        if !ns.addresses.is_empty() {
+            // No word of NetScaler: carried so that a command on another server of the zone does not lose them.
+            values.insert(ADDRESSES, ns.addresses.iter().map(|address| address.value.to_string()).collect());
+        }
         make(store, Kind::NsRec, &format!("{apex} {server}"), &values);
     }
 }

@@ -8,6 +8,7 @@ use super::{
     kind::Kind,
     lexer,
     objects::{Object, Store},
+    read::ADDRESSES,
     table,
     translate::Translated,
 };
@@ -159,8 +160,18 @@ fn zone(store: &Store, apex: &DnsName, records: &[(Kind, &Object)], out: &mut Tr
             row.set("soa", V::T(fields));
         }
     }
-    let servers: Vec<V> =
-        records.iter().filter_map(|(_, record)| record.given("nameServer")).map(V::from).collect();
+    let server = |(_, record): &(Kind, &Object)| {
+        let name = record.given("nameServer")?;
+        Some(match record.all(ADDRESSES) {
+            [] => name.into(),
+            [one] => V::T(vec![("name", name.into()), ("address", one.as_str().into())]),
+            all => {
+                let all = all.iter().map(|address| address.as_str().into()).collect();
+                V::T(vec![("name", name.into()), ("address", V::L(all))])
+            }
+        })
+    };
+    let servers: Vec<V> = records.iter().filter_map(server).collect();
     if !servers.is_empty() {
         row.set("ns", V::L(servers));
     }
