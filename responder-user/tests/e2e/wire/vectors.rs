@@ -29,10 +29,10 @@ const LEAST: usize = 6;
 const MOST: u64 = 60;
 
 /// In the ordinary run one group in so many: each configuration lets the kernel verify the program anew.
-const SAMPLE: usize = 12;
+const SAMPLE: usize = 24;
 
 /// Likewise with XDP off, where it is a matter of milliseconds.
-const SAMPLE_OFF: usize = 3;
+const SAMPLE_OFF: usize = 6;
 
 /// Vectors that say `off_wire`. It may only become smaller, but for vectors that are new and need it.
 const OFF_WIRE: usize = 44;
