@@ -208,19 +208,20 @@ fn choices(model: &Model, vserver: VserverId) -> Vec<Session> {
 
 /// Until when sessions live that nobody uses: those of diverted clients wait for the end of spillover.
 #[derive(Clone, Debug, Default)]
-pub struct Holds(HashMap<u64, (u64, u64)>);
+pub struct Holds(HashMap<u64, (Vec<u64>, u64)>);
 
 impl Holds {
     /// As it is now.
     pub fn of(model: &Model, owners: &Owners, keeping: &[Option<Keeping>], snapshot: &Snapshot) -> Self {
-        let mut out: HashMap<u64, (u64, u64)> = HashMap::new();
+        let mut out: HashMap<u64, (Vec<u64>, u64)> = HashMap::new();
         for (owner, keeping) in owners.list.iter().zip(keeping) {
             let Some(keeping) = keeping else { continue };
             let Some(last) = links(model, owner.vserver).last().copied() else { continue };
             let session = Session { link: last, service: ServiceId(0) };
             let held = RecordType::ALL.into_iter().map(|rtype| hold(model, snapshot, owner, rtype, session));
             let held = held.max().unwrap_or(0);
-            let entry = out.entry(keeping.rule.scope).or_insert((keeping.rule.primary, 0));
+            let entry = out.entry(keeping.rule.scope).or_default();
+            entry.0.push(keeping.rule.primary);
             entry.1 = entry.1.max(held);
         }
         Self(out)
@@ -228,8 +229,8 @@ impl Holds {
 
     /// True if a session has not ended. `now` is CLOCK_MONOTONIC in nanoseconds.
     pub fn lives(&self, key: &Key, session: &Kept, now: u64) -> bool {
-        let held = self.0.get(&key.scope).is_some_and(|(primary, until)| {
-            session.choice.link != 0 && session.choice.link != *primary && now < *until
+        let held = self.0.get(&key.scope).is_some_and(|(primaries, until)| {
+            session.choice.link != 0 && !primaries.contains(&session.choice.link) && now < *until
         });
         now < session.until || held
     }
@@ -247,7 +248,8 @@ pub struct Words {
 #[derive(Clone, Debug)]
 struct Kind {
     scope: Scope,
-    primary: u64,
+    /// Virtual servers with one persistenceId share a scope.
+    primaries: Vec<u64>,
     mask: u8,
     mask6: u8,
 }
@@ -270,13 +272,15 @@ pub struct Named {
 impl Words {
     /// Of a configuration.
     pub fn of(model: &Model, keeping: &[Option<Keeping>]) -> Self {
-        let scope = |keeping: &Keeping| {
-            let Rule { primary, mask, mask6, .. } = *keeping.rule;
-            (keeping.rule.scope, Kind { scope: keeping.scope.clone(), primary, mask, mask6 })
-        };
+        let mut scopes: HashMap<u64, Kind> = HashMap::new();
+        for keeping in keeping.iter().flatten() {
+            let Rule { scope, primary, mask, mask6, .. } = *keeping.rule;
+            let kind = || Kind { scope: keeping.scope.clone(), primaries: Vec::new(), mask, mask6 };
+            scopes.entry(scope).or_insert_with(kind).primaries.push(primary);
+        }
         let numbered = |name: &String| (number(name), name.clone());
         Self {
-            scopes: keeping.iter().flatten().map(scope).collect(),
+            scopes,
             services: model.services.iter().map(|service| numbered(&service.name)).collect(),
             links: model.vservers.iter().map(|vserver| numbered(&vserver.name)).collect(),
         }
@@ -291,7 +295,7 @@ impl Words {
             client: kind.client(key),
             link: link.cloned(),
             service: self.services.get(&session.choice.service)?.clone(),
-            is_backup: link.is_some() && session.choice.link != kind.primary,
+            is_backup: link.is_some() && !kind.primaries.contains(&session.choice.link),
         })
     }
 
@@ -303,7 +307,8 @@ impl Words {
     /// The numbers of the scopes of a virtual server.
     pub fn scopes_of(&self, vserver: &str) -> Vec<u64> {
         let primary = number(vserver);
-        self.scopes.iter().filter(|(_, kind)| kind.primary == primary).map(|(scope, _)| *scope).collect()
+        let has = |kind: &Kind| kind.primaries.contains(&primary);
+        self.scopes.iter().filter(|(_, kind)| has(kind)).map(|(scope, _)| *scope).collect()
     }
 }
 

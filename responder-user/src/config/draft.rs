@@ -237,14 +237,33 @@ impl Draft {
     /// Takes an object away.
     pub fn remove(&mut self, kind: Kind, name: &str) -> Result<(), DraftError> {
         if let Kind::Single(table) = kind {
-            self.0.as_table_mut().remove(table);
-            return Ok(());
+            return self.remove_key(table, name);
         }
         let place = self.place(kind, name)?;
         match self.list_mut(kind) {
             Some(Item::ArrayOfTables(tables)) => drop(tables.remove(place)),
             Some(Item::Value(Value::Array(array))) => drop(array.remove(place)),
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a key out of a table that is no list of objects, and the table with its last one.
+    fn remove_key(&mut self, table: &str, key: &str) -> Result<(), DraftError> {
+        let all = self.0.as_table_mut();
+        let Some(keys) = all.get_mut(table).and_then(Item::as_table_like_mut) else {
+            return Err(DraftError::Unknown {
+                kind: table.to_owned(),
+                name: key.to_owned(),
+                known: Vec::new(),
+            });
+        };
+        if keys.remove(key).is_none() {
+            let known = keys.iter().map(|(key, _)| key.to_owned()).collect();
+            return Err(DraftError::Unknown { kind: format!("key of {table}"), name: key.to_owned(), known });
+        }
+        if keys.is_empty() {
+            all.remove(table);
         }
         Ok(())
     }

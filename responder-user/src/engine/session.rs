@@ -21,8 +21,8 @@ use crate::{
     publish::sessions::Sessions,
 };
 
-/// Times in the journal are rounded up to so much, so that a session that nobody used is the same as before.
-const GRAIN: u64 = 10_000;
+/// Times in the journal are rounded to so many milliseconds, so that a session that nobody used is the same as before.
+const GRAIN: u64 = 1_000;
 
 /// Keeps a look at all sessions that began before an order to end some from being written after it.
 #[derive(Clone, Debug, Default)]
@@ -152,7 +152,7 @@ fn noted(sessions: &Sessions, words: &Words) -> Vec<journal::Session> {
     let (now, at) = (sessions.now(), Stamp::now());
     let wall = |moment: u64| {
         let whole = at.wall.saturating_add_signed((moment as i64 - now as i64) / 1_000_000);
-        whole.div_ceil(GRAIN) * GRAIN
+        (whole + GRAIN / 2) / GRAIN * GRAIN
     };
     let note = |(key, session): (Key, Session)| {
         let Named { scope: of, client, link, service, is_backup } = words.name(&key, &session)?;

@@ -380,3 +380,17 @@ fn the_commands_of_the_source_documents_work_as_printed() {
         }
     }
 }
+
+/// The fault: a record that made a zone a master file left the addresses of its name servers behind.
+#[test]
+fn a_zone_that_becomes_a_master_file_keeps_the_addresses_of_its_name_servers() {
+    let mut session = session();
+    let reply = session.run("add dns aRec foo.example.net 198.51.100.1");
+    assert_eq!(reply.outcome, Outcome::Done, "{reply:?}");
+    let output = session.output().unwrap();
+    let (_, file) = output.files.iter().find(|(name, _)| name == "example.net.zone").expect("a master file");
+    for line in ["ns1.example.net. IN A 192.0.2.53\n", "ns1.example.net. IN AAAA 2001:db8::53\n"] {
+        assert!(file.contains(line), "{file}");
+    }
+    assert!(file.contains("foo.example.net. IN A 198.51.100.1\n"), "{file}");
+}

@@ -165,3 +165,17 @@ proptest::proptest! {
         }
     }
 }
+
+/// The fault: `rm limits slip` took the whole table away, whatever the key.
+#[test]
+fn a_key_of_a_table_is_taken_out_alone() {
+    let mut draft = Draft::of("[limits]\nslip = 3\nresponses_per_second = 10\n").unwrap();
+    let limits = Kind::Single("limits");
+    let error = draft.remove(limits, "slop").unwrap_err().to_string();
+    assert_eq!(error, "no key of limits \"slop\"");
+    draft.remove(limits, "slip").unwrap();
+    assert_eq!(draft.text(), "[limits]\nresponses_per_second = 10\n");
+    draft.remove(limits, "responses_per_second").unwrap();
+    assert_eq!(draft.text(), "");
+    assert!(draft.remove(limits, "slip").is_err());
+}

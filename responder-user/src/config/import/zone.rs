@@ -197,6 +197,13 @@ fn master(apex: &DnsName, given: Option<&Object>, records: &[(Kind, &Object)]) -
             &data(*kind, record),
             "\n",
         ]);
+        // What our configuration says beside the name of a server.
+        let server = record.given("nameServer").and_then(|name| DnsName::parse(name).ok());
+        for address in record.all(ADDRESSES) {
+            let Some(server) = server.as_ref().filter(|server| server.is_under(apex)) else { continue };
+            let kind = if address.contains(':') { "AAAA" } else { "A" };
+            out.extend([&dotted(server), " IN ", kind, " ", address.as_str(), "\n"]);
+        }
     }
     out
 }
