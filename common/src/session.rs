@@ -222,9 +222,11 @@ fn keep<S: Store>(store: &S, rule: &Rule, key: &Key, met: &Met, given: Choice, n
         store.replace(key, &session);
         return true;
     };
-    if met.lives && given == old.choice {
+    // Who shares the session and does not tell virtual servers apart leaves standing which one it was.
+    let same_link = given.link == old.choice.link || given.link == 0;
+    if met.lives && given.service == old.choice.service && same_link {
         if until > old.until.wrapping_add(REFRESH) {
-            store.replace(key, &Session::new(key, given, until, old.since));
+            store.replace(key, &Session::new(key, old.choice, until, old.since));
         }
     } else {
         let since = if met.lives && given.link == old.choice.link { old.since } else { now };

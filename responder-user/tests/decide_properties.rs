@@ -3,7 +3,11 @@
 
 mod support;
 
-use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    time::Duration,
+};
 
 use proptest::prelude::*;
 use responder_user::{
@@ -251,10 +255,31 @@ fn worth(model: &Model, snapshot: &Snapshot, id: ServiceId, rtype: RecordType) -
     }
 }
 
+/// True if the state of a virtual server depends on that of another one.
+fn reaches(model: &Model, from: VserverId, to: VserverId) -> bool {
+    let (mut open, mut seen) = (vec![from], BTreeSet::new());
+    while let Some(next) = open.pop() {
+        if next == to {
+            return true;
+        }
+        if seen.insert(next) {
+            let vserver = model.vserver(next);
+            open.extend(vserver.backup);
+            open.extend(vserver.services.iter().filter_map(|bound| model.service(bound.service).behind));
+        }
+    }
+    false
+}
+
 /// An answer of services: of the link that answers, from the best pool that it has.
 fn check_pool(model: &Model, snapshot: &Snapshot, question: &Question, got: &Decision, pool: &Pool) {
     let rtype = question.rtype;
     let bound: Vec<ServiceId> = model.vserver(got.link).services.iter().map(|b| b.service).collect();
+    // A service that stands for the virtual server that it is bound to has another state from within.
+    let stands = |id: &ServiceId| model.service(*id).behind;
+    if bound.iter().filter_map(stands).any(|behind| reaches(model, behind, got.link)) {
+        return;
+    }
     let worth = |id: ServiceId| worth(model, snapshot, id, rtype);
     let any = |wanted: fn(&Worth) -> bool| bound.iter().any(|id| wanted(&worth(*id)));
     assert!(snapshot.vserver(got.link).enabled && model.vserver(got.link).types.contains(&rtype));

@@ -71,11 +71,11 @@ impl Scope {
     }
 }
 
-/// The number of a name, ASCII case not counted; never 0. FNV-1a with its bits mixed once more.
+/// The number of a name, letter by letter as the configuration tells names apart; never 0. FNV-1a with its bits mixed once more.
 pub fn number(name: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for octet in name.bytes() {
-        hash = (hash ^ u64::from(octet.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3);
+        hash = (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
     }
     hash = (hash ^ (hash >> 32)).wrapping_mul(0x9fb2_1c65_1e98_df25);
     (hash ^ (hash >> 29)).max(1)

@@ -152,6 +152,13 @@ impl Case<'_> {
             (found, withdrawn) => found.or(withdrawn).map(|found| (found, true)),
         };
         let Some((candidate, is_overloaded)) = found else {
+            let service = self.facts.model.service(session.service);
+            let rtype = self.facts.rtype;
+            if rtype.is_address() && !service.addresses.iter().any(|address| rtype.fits(*address)) {
+                // A client of two families asks for both: this one must not move it in the other.
+                say(format!("with {name} is set aside"), "the service has no address of this type");
+                return Sticks::No(Use::SetAside);
+            }
             say(format!("with {name} ends"), "its primary is not up and below its threshold");
             return Sticks::No(Use::Replaced);
         };

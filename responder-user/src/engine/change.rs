@@ -16,6 +16,7 @@ use crate::{
         draft::{Draft, differences},
     },
     control::{Command, Done, EventKind, Refusal, edit},
+    journal::{self, Record},
     model::Model,
 };
 
@@ -175,6 +176,14 @@ impl Engine {
             }
         }
         out
+    }
+
+    /// The configuration is in force: its orders are over after a restart, too.
+    pub(super) fn forget_orders(&mut self, said: Withdrawn) {
+        for (is_service, name, _) in said {
+            let kind = if is_service { journal::Kind::Service } else { journal::Kind::Vserver };
+            self.note(Record::Withdrawn { kind, name });
+        }
     }
 
     /// The configuration was refused.

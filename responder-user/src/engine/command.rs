@@ -210,7 +210,11 @@ impl Engine {
         let changed = state.enabled != enabled;
         state.enabled = enabled;
         let was_latched = enabled && state.clear_latch();
-        self.orders.vservers.insert(name.clone(), enabled);
+        if self.plan.compiled.model.vserver(id).enabled == enabled {
+            self.orders.vservers.remove(&name);
+        } else {
+            self.orders.vservers.insert(name.clone(), enabled);
+        }
         self.touch_vserver(id);
         if was_latched {
             let text = "held back no longer: enabled by an operator";
@@ -224,7 +228,11 @@ impl Engine {
         let state = &mut self.snapshot.services[id.index()];
         let changed = state.admin != enabled;
         state.admin = enabled;
-        self.orders.services.insert(name.clone(), enabled);
+        if self.plan.compiled.model.service(id).enabled == enabled {
+            self.orders.services.remove(&name);
+        } else {
+            self.orders.services.insert(name.clone(), enabled);
+        }
         self.touch_service(id, Instant::now());
         (changed, format!("service {name}"))
     }

@@ -6,7 +6,7 @@ use super::{Engine, change::Changed};
 use crate::{
     config::import::{Asked, Kind, Op, Outcome, Remark, Reply, Session, Store, Weight},
     control::{
-        Refusal,
+        Command, Refusal,
         command::{SessionAction, SwitchKind},
         ns::{self, Object, Wanted, Whole},
     },
@@ -25,16 +25,26 @@ impl Engine {
         match (&reply.outcome, &reply.asked) {
             (Outcome::Nothing, _) => Ok(ns::done(None, &[])),
             (Outcome::Show, Some(asked)) => self.look(asked, &said(&reply.remarks)),
-            (_, Some(Asked { op: op @ (Op::Enable | Op::Disable), kind, name: Some(name) }))
-                if matches!(kind, Kind::Vserver | Kind::Service) =>
-            {
-                let kind = if *kind == Kind::Vserver { SwitchKind::Vserver } else { SwitchKind::Service };
-                let name = self.spelled(kind, name)?;
-                let done = self.switch(kind, &name, *op == Op::Enable)?;
+            (_, Some(asked)) if let Some((kind, name, enabled)) = switched(asked) => {
+                let name = self.spelled(kind, &name)?;
+                let done = self.switch(kind, &name, enabled)?;
                 Ok(ns::done(None, &[said(&reply.remarks), done.warnings].concat()))
             }
             _ => self.command(line),
         }
+    }
+
+    /// What a command switches on or off: an order, which the journal has before it is carried out.
+    pub(super) fn ns_order(&self, command: &Command) -> Option<(SwitchKind, String, bool)> {
+        let Command::Ns { line } = command else { return None };
+        if ns::whole(line).is_some() {
+            return None;
+        }
+        let reply = Session::new(&self.config).run(line);
+        if matches!(reply.outcome, Outcome::Nothing | Outcome::Show) {
+            return None;
+        }
+        switched(reply.asked.as_ref()?)
     }
 
     fn session(&self) -> Result<Session, Refusal> {
@@ -120,7 +130,7 @@ impl Engine {
     }
 
     /// The name as it is configured: NetScaler's names have no case.
-    fn spelled(&self, kind: SwitchKind, name: &str) -> Result<String, Refusal> {
+    pub(super) fn spelled(&self, kind: SwitchKind, name: &str) -> Result<String, Refusal> {
         let model = &self.plan.compiled.model;
         let names: Vec<&String> = match kind {
             SwitchKind::Vserver => model.vservers.iter().map(|v| &v.name).collect(),
@@ -155,6 +165,21 @@ impl super::Orders {
             SwitchKind::Monitor => {}
         }
     }
+}
+
+/// Kind and name of what is switched, and whether it is on from now on.
+fn switched(asked: &Asked) -> Option<(SwitchKind, String, bool)> {
+    let enabled = match asked.op {
+        Op::Enable => true,
+        Op::Disable => false,
+        _ => return None,
+    };
+    let kind = match asked.kind {
+        Kind::Vserver => SwitchKind::Vserver,
+        Kind::Service => SwitchKind::Service,
+        _ => return None,
+    };
+    Some((kind, asked.name.clone()?, enabled))
 }
 
 /// `show`, `stat`, also cut short.

@@ -42,7 +42,8 @@ impl Engine {
                 | Command::Load { .. }
                 | Command::Report { .. }
                 | Command::Session { action: SessionAction::Clear, .. }
-        ) {
+        ) && self.ns_order(&request.command).is_none()
+        {
             return Some(request);
         }
         self.waiting.push_back(request);
@@ -205,6 +206,12 @@ impl Engine {
                 Ok(vec![Record::report(&model.service(id).name, report, Stamp::now())])
             }
             Command::Session { .. } => self.session_records(command),
+            Command::Ns { .. } => match self.ns_order(command) {
+                Some((kind, name, enabled)) => {
+                    self.switch_records(kind, &self.spelled(kind, &name)?, enabled)
+                }
+                None => Ok(Vec::new()),
+            },
             _ => Ok(Vec::new()),
         }
     }
@@ -212,18 +219,26 @@ impl Engine {
     fn switch_records(&self, kind: SwitchKind, name: &str, enabled: bool) -> Result<Vec<Record>, Refusal> {
         let model = &self.plan.compiled.model;
         let order = |kind, name: &str| Record::Enabled { kind, name: name.to_owned(), enabled };
+        // What the configuration says by itself needs no order, and does not outlive another word of it.
+        let unless = |is_configured: bool, kind, name: &str| {
+            if is_configured { Record::Withdrawn { kind, name: name.to_owned() } } else { order(kind, name) }
+        };
         Ok(match target::switch(model, kind, name)? {
             Target::Vserver(id) => {
                 let name = &model.vserver(id).name;
                 let mut state = self.snapshot.vserver(id);
-                let mut records = vec![order(Kind::Vserver, name)];
+                let is_configured = model.vserver(id).enabled == enabled;
+                let mut records = vec![unless(is_configured, Kind::Vserver, name)];
                 if enabled {
                     state.clear_latch();
                     records.push(Record::memory(name, &state.memory));
                 }
                 records
             }
-            Target::Service(id) => vec![order(Kind::Service, &model.service(id).name)],
+            Target::Service(id) => {
+                let service = model.service(id);
+                vec![unless(service.enabled == enabled, Kind::Service, &service.name)]
+            }
             Target::Monitor(id) | Target::MonitorAt(id, _) => {
                 vec![order(Kind::Monitor, &model.monitor(id).name)]
             }

@@ -71,6 +71,8 @@ impl Engine {
         let changed = self.replace(plan).map_err(|error| error.placed(&places));
         if changed.is_err() {
             self.restore_orders(said);
+        } else {
+            self.forget_orders(said);
         }
         Ok((changed?, warnings))
     }

@@ -89,7 +89,7 @@ impl<'a> Names<'a> {
                     && session.link.as_ref().is_none_or(vserver)
                     && service(&session.service)
             }
-            Record::SessionEnd { .. } => false,
+            Record::SessionEnd { .. } | Record::Withdrawn { .. } => false,
         }
     }
 
@@ -187,7 +187,8 @@ impl Restored {
             | Record::Address { .. }
             | Record::Check { .. }
             | Record::Session(_)
-            | Record::SessionEnd { .. } => {}
+            | Record::SessionEnd { .. }
+            | Record::Withdrawn { .. } => {}
         }
     }
 

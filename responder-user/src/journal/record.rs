@@ -186,6 +186,13 @@ pub enum Record {
         /// Whose it was.
         client: IpNet,
     },
+    /// An order to enable or disable is over: the configuration decides again.
+    Withdrawn {
+        /// Kind of the object.
+        kind: Kind,
+        /// Its name.
+        name: String,
+    },
 }
 
 /// What a record is about.
@@ -236,7 +243,9 @@ impl Record {
     pub fn key(&self) -> Key {
         match self {
             Self::Plan { .. } => Key::Plan,
-            Self::Enabled { kind, name, .. } => Key::Enabled(*kind, name.clone()),
+            Self::Enabled { kind, name, .. } | Self::Withdrawn { kind, name } => {
+                Key::Enabled(*kind, name.clone())
+            }
             Self::Forced { service, monitor, .. } => Key::Forced(service.clone(), monitor.clone()),
             Self::Load { service, .. } => Key::Load(service.clone()),
             Self::Report { service, .. } => Key::Report(service.clone()),
@@ -260,7 +269,7 @@ impl Record {
                 (primary_up, effective_up, above) == (&None, &None, &None)
             }
             Self::Memory { types, .. } => types.is_empty(),
-            Self::SessionEnd { .. } => true,
+            Self::SessionEnd { .. } | Self::Withdrawn { .. } => true,
         }
     }
 

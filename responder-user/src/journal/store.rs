@@ -233,8 +233,19 @@ impl Store {
         Ok(())
     }
 
+    /// Somebody took the file away, or put another one in its place: what is written now nobody would read.
+    fn is_gone(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let Some(ours) = self.file.as_ref().and_then(|file| file.metadata().ok()) else { return false };
+        let there = std::fs::metadata(self.path());
+        !there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino()))
+    }
+
     /// Writes what is not saved. Compacts where it is time.
     pub fn save(&mut self) -> Result<(), JournalError> {
+        if self.is_gone() {
+            self.is_broken = true;
+        }
         if self.is_broken {
             return self.rewrite();
         }

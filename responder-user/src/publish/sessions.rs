@@ -134,6 +134,12 @@ impl Store for Sessions {
                     is_new = true;
                     Ok::<_, std::convert::Infallible>(*session)
                 });
+                // Whoever comes second may be told before it stands there; who looks again must find it.
+                let mut tries = 0;
+                while !is_new && cache.get(key).is_none() && tries < 1000 {
+                    std::thread::yield_now();
+                    tries += 1;
+                }
                 is_new && there.is_ok()
             }
         }

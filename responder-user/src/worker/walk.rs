@@ -96,7 +96,8 @@ pub(super) fn deferred<W: World>(
     match slot.deferred.kind {
         DeferredKind::Drop => Ok(Outcome::Dropped),
         DeferredKind::Refused => Err(rcode::REFUSED),
-        DeferredKind::NotOurs => walk(asking, Known::No, out),
+        // The name exists, whoever decides: what zone data lack is no data.
+        DeferredKind::NotOurs => walk(asking, found.known, out),
         DeferredKind::Empty | DeferredKind::Addresses(_) | DeferredKind::Records(_) => {
             asking.reply(Origin::Table, out, |walk, name, writer| {
                 if let Known::Entry(entry) = found.known {
@@ -286,7 +287,7 @@ impl<W: World> Walk<'_, W> {
         let place = self.names.beside.table.get(found.at.number);
         let slot = place.as_ref().and_then(|place| place.as_ref()).ok_or(rcode::SERVFAIL)?;
         if matches!(slot.deferred.kind, DeferredKind::NotOurs) {
-            return self.step(name, Known::No, false, writer);
+            return self.step(name, found.known, false, writer);
         }
         self.beside(name, found.known, slot, found, writer)
     }

@@ -645,3 +645,48 @@ fn a_disk_that_hangs_holds_up_orders_and_no_answer() {
     };
     assert_eq!(figures.iter().map(|figure| figure.value).collect::<Vec<_>>(), [7.0]);
 }
+
+/// The faults: an order in the journal came back after the configuration had said something new; what was ordered in
+/// NetScaler's words was not in the journal; orders went into a file that somebody had removed.
+#[test]
+fn the_last_word_counts_after_a_restart_whoever_said_it() {
+    let bed = Bed::new();
+    let service = |state: &str| {
+        text::service("a", "198.51.100.1")
+            + &format!("state = \"{state}\"\n")
+            + &text::service("b", "198.51.100.2")
+    };
+    let rest = text::vserver("www", &["a", "b"], "");
+    let write = |state: &str| {
+        bed.write("responder.toml", &(text::head(&bed, "mode = \"native\"") + &service(state) + &rest))
+    };
+    let config = write("enabled");
+    let mut daemon = Daemon::start(&bed, &config);
+    let socket = dns::socket(&bed);
+    let given = || {
+        let all: std::collections::BTreeSet<IpAddr> =
+            (0..16).flat_map(|_| dns::ask(&socket, "www.example.com", A).addresses).collect();
+        all.into_iter().map(|address| address.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let (both, second) = ("198.51.100.1 198.51.100.2", "198.51.100.2");
+    daemon.ctl_ok(&["disable", "service", "a"]);
+    daemon.ctl_ok(&["enable", "service", "a"]);
+    write("disabled");
+    daemon.reload().expect("a valid file");
+    assert_eq!(given(), second);
+    daemon.kill();
+    daemon = Daemon::start(&bed, &config);
+    assert_eq!(given(), second, "the file was the last word");
+    daemon.ctl_ok(&["ns", "enable gslb service a"]);
+    assert_eq!(given(), both);
+    daemon.kill();
+    daemon = Daemon::start(&bed, &config);
+    assert_eq!(given(), both, "ns was the last word");
+    let journal = PathBuf::from(daemon.status()["journal"]["path"].as_str().expect("a path"));
+    fs::remove_file(&journal).unwrap();
+    daemon.ctl_ok(&["disable", "service", "a"]);
+    daemon.kill();
+    daemon = Daemon::start(&bed, &config);
+    assert_eq!(given(), second, "the order is in a file that is there");
+    daemon.stop();
+}

@@ -49,6 +49,47 @@ method = "round-robin"
 services = ["a", "b", "c"]
 persistence = { type = "source-ip", timeout = "2m" }
 
+[[monitor]]
+name = "busy"
+type = "load"
+source = "push"
+metrics = [{ name = "cpu", threshold = 80 }]
+
+[[service]]
+name = "heavy"
+address = "198.51.100.5"
+monitors = ["busy"]
+
+[[service]]
+name = "light"
+address = "198.51.100.6"
+monitors = ["busy"]
+
+[[vserver]]
+name = "by"
+method = "round-robin"
+services = ["heavy", "light"]
+skip_persistency = "bypass"
+persistence = { type = "source-ip", timeout = "2m" }
+
+[[domain]]
+name = "by.example.com"
+vserver = "by"
+
+[[service]]
+name = "six"
+address = ["198.51.100.4", "2001:db8:9::4"]
+
+[[vserver]]
+name = "dual"
+method = "round-robin"
+services = ["six", "b"]
+persistence = { type = "source-ip", timeout = "2m" }
+
+[[domain]]
+name = "dual.example.com"
+vserver = "dual"
+
 [[vserver]]
 name = "hash"
 method = "source-ip-hash"
@@ -177,6 +218,8 @@ fn run(mode: &str) {
     let www = stick(&daemon, &clients, native);
     let alias = beside(&daemon, &clients);
     spill(&daemon, &clients);
+    families(&clients);
+    bypass(&daemon, &clients);
     // Another numbering, and back.
     bed.write("responder.toml", &format!("{head}{MORE}{BODY}"));
     daemon.reload().expect("more names");
@@ -292,6 +335,30 @@ fn spill(daemon: &Daemon, clients: &Clients) {
     let kind = |i: usize| rows[&("spill".to_owned(), format!("10.53.0.{}/32", 100 + i))]["kind"].clone();
     assert_eq!([kind(0), kind(1), kind(2)], ["persistence", "backup", "persistence"]);
     daemon.ctl_ok(&["load", "a", "connections="]);
+}
+
+/// The fault: a query for the family that a client's service lacks moved the client to another service.
+fn families(clients: &Clients) {
+    let four = clients.given("dual.example.com");
+    assert_eq!(four.iter().collect::<BTreeSet<_>>().len(), 2, "{four:?}");
+    for socket in &clients.0 {
+        assert_eq!(dns::ask(socket, "dual.example.com", 28).addresses.len(), 1);
+    }
+    assert_eq!(clients.given("dual.example.com"), four, "after queries for AAAA");
+}
+
+/// The fault: a client whose service was overloaded was told that the name does not exist.
+fn bypass(daemon: &Daemon, clients: &Clients) {
+    let first = clients.given("by.example.com");
+    daemon.ctl_ok(&["load", "heavy", "cpu=90"]);
+    for (socket, before) in clients.0.iter().zip(&first) {
+        let reply = dns::ask(socket, "by.example.com", A);
+        assert_eq!(reply.rcode, 0, "the name exists, whoever decides");
+        let is_bypassed = before.to_string().ends_with(".5");
+        assert_eq!(reply.addresses.is_empty(), is_bypassed, "{before}: {:?}", reply.addresses);
+    }
+    daemon.ctl_ok(&["load", "heavy", "cpu="]);
+    assert_eq!(clients.given("by.example.com"), first, "and sessions stay");
 }
 
 /// An operator ends sessions.

@@ -53,6 +53,7 @@ impl Lane {
             Counter::AnswerTruncated => {
                 return Self::xdp("TC=1: the whole reply would be too long against the query");
             }
+            Counter::DropDecision => return Self::xdp("the program drops it: there is no reply"),
             Counter::PassUnknownName => "the name is not in the table of the XDP program".to_owned(),
             Counter::PassLongName => format!("the name is longer than {FAST_NAME} octets"),
             Counter::PassOtherType => "only a worker knows this type of the name".to_owned(),
